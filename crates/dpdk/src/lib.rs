@@ -1,0 +1,1 @@
+//! DPDK made safe: EAL, pools, ports, queues.

@@ -1,0 +1,1 @@
+//! The vocabulary: the element classes of the Click language.

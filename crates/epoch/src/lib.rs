@@ -1,0 +1,1 @@
+//! Quiescent-state reclamation: tables read without locks, changed by one writer.

@@ -1,0 +1,1 @@
+//! Longest-prefix match for IPv4 and IPv6.

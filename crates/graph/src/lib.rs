@@ -1,0 +1,1 @@
+//! The engine that moves batches through a graph of elements.

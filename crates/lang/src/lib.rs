@@ -1,0 +1,1 @@
+//! The Click language: lex, parse, expand, print, diagnostics.

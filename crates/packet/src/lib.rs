@@ -1,0 +1,1 @@
+//! What a packet is: a buffer with the mbuf's layout, header formats, annotations, batches.

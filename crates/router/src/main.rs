@@ -1,0 +1,2 @@
+//! The `routebricks` command.
+fn main() {}

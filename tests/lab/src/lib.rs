@@ -1,0 +1,1 @@
+//! Whole routers between real Linux hosts in network namespaces.

@@ -1,0 +1,2 @@
+//! Checks and chores for developers.
+fn main() {}
