@@ -3,7 +3,7 @@
 use packet::{Batch, Packet, PacketType, Pool, anno};
 
 fn packet(pool: &Pool, bytes: &[u8]) -> Packet {
-    pool.packet(bytes).expect("a packet")
+    pool.packet(bytes).unwrap_or_else(|| panic!("no buffer for {} bytes", bytes.len()))
 }
 
 #[test]
