@@ -1,0 +1,5 @@
+//! Configuration strings: splitting them into arguments, unquoting, reading typed values.
+
+mod split;
+
+pub use split::{keyword, split, unquote};
