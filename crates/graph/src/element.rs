@@ -38,7 +38,14 @@ pub trait Element: Send + Any {
     }
 
     /// Someone downstream asks for up to `max` packets at a pull output. An empty batch says nothing about later.
-    fn pull(&mut self, _port: usize, _max: usize, _cx: &Cx<'_>, _up: &mut Up<'_>, _out: &mut Out<'_>) -> Batch {
+    fn pull(
+        &mut self,
+        _port: usize,
+        _max: usize,
+        _cx: &Cx<'_>,
+        _up: &mut Up<'_>,
+        _out: &mut Out<'_>,
+    ) -> Batch {
         Batch::empty()
     }
 

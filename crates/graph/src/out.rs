@@ -154,7 +154,9 @@ impl Out<'_> {
             return;
         }
         match self.core.wires.output(self.node, output) {
-            Some(to) if worker != self.core.worker => self.core.hand_off(worker, Sent { to: to.local(), batch }),
+            Some(to) if worker != self.core.worker => {
+                self.core.hand_off(worker, Sent { to: to.local(), batch })
+            }
             _ => self.core.emit(self.node, output, batch),
         }
     }

@@ -159,9 +159,8 @@ struct FlowPort<'a> {
 impl FlowPort<'_> {
     /// True if this output shares a letter with an input; `#` stands for the port's number on either side.
     fn meets(&self, input: &FlowPort<'_>, i: usize, o: usize) -> bool {
-        let has = input.letters.chars().any(|letter| {
-            self.letters.contains(letter) && (letter != '#' || i == o)
-        });
+        let has =
+            input.letters.chars().any(|letter| self.letters.contains(letter) && (letter != '#' || i == o));
         has != self.negated
     }
 }

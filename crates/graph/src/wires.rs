@@ -96,10 +96,7 @@ impl Side {
 impl Wires {
     /// No connections yet, for nodes with these numbers of inputs and outputs.
     pub fn new(ports: &[(usize, usize)]) -> Wires {
-        Wires {
-            inputs: Side::new(ports.iter().map(|p| p.0)),
-            outputs: Side::new(ports.iter().map(|p| p.1)),
-        }
+        Wires { inputs: Side::new(ports.iter().map(|p| p.0)), outputs: Side::new(ports.iter().map(|p| p.1)) }
     }
 
     /// Packets leaving `from` by output `output` enter `to`; `remote` if that lives on another worker.

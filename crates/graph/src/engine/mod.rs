@@ -5,7 +5,7 @@
 //!   a run:   element.run ─► stack ─► pop: element.push ─► stack … until the stack is empty (depth first)
 //! ```
 
-pub mod core;
+pub(crate) mod core;
 pub mod mailbox;
 pub mod stats;
 pub mod tasks;

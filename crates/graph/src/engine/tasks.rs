@@ -103,7 +103,16 @@ mod tests {
         }
         t.wake(NodeId(1));
         t.wake(NodeId(1));
-        let first: Vec<_> = (0..6).map(|_| t.pop().map(|n| { t.wake(n); n.0 }).unwrap()).collect();
+        let first: Vec<_> = (0..6)
+            .map(|_| {
+                t.pop()
+                    .map(|n| {
+                        t.wake(n);
+                        n.0
+                    })
+                    .unwrap()
+            })
+            .collect();
         assert_eq!(first.iter().filter(|n| **n == 1).count(), 3, "{first:?}");
     }
 }

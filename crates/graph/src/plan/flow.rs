@@ -7,7 +7,11 @@ use std::collections::BTreeSet;
 
 /// The storages that pulls of `node` reach; `None` if one of the ways ends at an element that cannot tell whether it
 /// has something. `is_storage` says which elements are storages.
-pub fn upstream_storages(plan: &Plan, node: NodeId, is_storage: impl Fn(NodeId) -> bool) -> Option<Vec<NodeId>> {
+pub fn upstream_storages(
+    plan: &Plan,
+    node: NodeId,
+    is_storage: impl Fn(NodeId) -> bool,
+) -> Option<Vec<NodeId>> {
     let mut found = BTreeSet::new();
     let mut seen = BTreeSet::new();
     let mut ask: Vec<(NodeId, usize)> = pull_inputs(plan, node).collect();

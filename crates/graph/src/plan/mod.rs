@@ -56,8 +56,12 @@ pub struct Connection {
     pub from: (NodeId, usize),
     /// Element and input.
     pub to: (NodeId, usize),
-    /// Where the configuration says so.
+    /// The place of the arrow.
     pub span: Span,
+    /// The place of the output port, or of the element if no port is written.
+    pub from_span: Span,
+    /// The place of the input port, or of the element if no port is written.
+    pub to_span: Span,
 }
 
 /// A checked graph.
@@ -81,20 +85,24 @@ impl Plan {
                 Some(class) => nodes.push(PlanNode {
                     name: e.name.clone(),
                     class,
-                    span: e.decl_span,
+                    span: e.span,
                     inputs: Vec::new(),
                     outputs: Vec::new(),
                 }),
-                None => errors.push(Diagnostic::error(e.decl_span, format!("unknown element class '{}'", e.class))),
+                None => {
+                    errors.push(Diagnostic::error(e.span, format!("unknown element class '{}'", e.class)))
+                }
             }
         }
         if !errors.is_empty() {
             return Err(errors);
         }
         let connections = flat.connections.iter().map(|c| Connection {
-            from: (NodeId::new(c.from.0), c.from.1),
-            to: (NodeId::new(c.to.0), c.to.1),
+            from: (NodeId::new(c.from.0), c.from.1 as usize),
+            to: (NodeId::new(c.to.0), c.to.1 as usize),
             span: c.span,
+            from_span: c.from_span,
+            to_span: c.to_span,
         });
         let mut plan = Plan { nodes, connections: connections.collect() };
         let counts = ports::check(&plan, &mut errors);

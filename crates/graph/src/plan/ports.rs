@@ -13,16 +13,15 @@ const MAX_PORTS: usize = 1 << 16;
 pub(super) fn check(plan: &Plan, errors: &mut Vec<Diagnostic>) -> Vec<Counts> {
     let mut used: Vec<(Vec<bool>, Vec<bool>)> = plan.ids().map(|_| (Vec::new(), Vec::new())).collect();
     for c in &plan.connections {
-        for (port, ports, what) in [
-            (c.from, &mut used[c.from.0.index()].1, "output"),
-            (c.to, &mut used[c.to.0.index()].0, "input"),
-        ] {
+        for (port, span, what) in [(c.from, c.from_span, "output"), (c.to, c.to_span, "input")] {
             if port.1 >= limit(plan, port.0, what) {
                 let text = format!("'{}' has no {what} {}", plan.node(port.0).title(), port.1);
                 let accepts = accepts(plan, port.0, what);
-                errors.push(Diagnostic::error(c.span, text).code("no-port").help(accepts));
+                errors.push(Diagnostic::error(span, text).code("no-port").help(accepts));
                 continue;
             }
+            let (inputs, outputs) = &mut used[port.0.index()];
+            let ports = if what == "output" { outputs } else { inputs };
             if ports.len() <= port.1 {
                 ports.resize(port.1 + 1, false);
             }
@@ -73,7 +72,9 @@ fn report_unused(
         let n = plan.node(node);
         let text = format!("'{}' {what} {port} unused", n.title());
         let help = match what {
-            "output" => format!("connect it, to Discard if its packets are not wanted: {}[{port}] -> Discard", n.name),
+            "output" => {
+                format!("connect it, to Discard if its packets are not wanted: {}[{port}] -> Discard", n.name)
+            }
             _ => format!("connect it, to Idle if nothing comes there: Idle -> [{port}]{}", n.name),
         };
         errors.push(Diagnostic::error(n.span, text).code("unused-port").help(help));
@@ -103,13 +104,16 @@ pub(super) fn check_reuse(plan: &Plan, errors: &mut Vec<Diagnostic>) {
             Kind::Push => (c.from, "push output"),
             Kind::Pull => (c.to, "pull input"),
         };
-        if let Some(span) = first.insert((what, end), c.span) {
+        let here = if what == "push output" { c.from_span } else { c.to_span };
+        if let Some(span) = first.insert((what, end), here) {
             let text = format!("illegal reuse of '{}' {what} {}", plan.node(end.0).title(), end.1);
             let help = match what {
                 "push output" => "put a Tee there to copy packets",
                 _ => "put a scheduler there, for example RoundRobinSched, to pull from several",
             };
-            errors.push(Diagnostic::error(c.span, text).code("port-reuse").note(span, "first used here").help(help));
+            errors.push(
+                Diagnostic::error(here, text).code("port-reuse").note(span, "first used here").help(help),
+            );
         }
     }
 }

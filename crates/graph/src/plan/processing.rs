@@ -13,7 +13,8 @@ struct Ports {
 
 /// Decides every port of the plan.
 pub(super) fn resolve(plan: &mut Plan, counts: &[Counts], errors: &mut Vec<Diagnostic>) {
-    let mut ports: Vec<Ports> = plan.nodes.iter().zip(counts).map(|(n, c)| given(n.spec().processing, c)).collect();
+    let mut ports: Vec<Ports> =
+        plan.nodes.iter().zip(counts).map(|(n, c)| given(n.spec().processing, c)).collect();
     let mut bad = BTreeSet::new();
     let mut changed = true;
     while changed {
@@ -89,7 +90,15 @@ fn conflict(plan: &Plan, i: usize, a: Kind, b: Kind, ports: &[Ports]) -> Diagnos
         let output = ports[c.to.0.index()].outputs.iter().position(|k| *k == Some(b)).unwrap_or(0);
         mixed(&to.name, a, c.to.1, b, output)
     } else {
-        format!("'{}' {} output {} connected to '{}' {} input {}", from.name, word(a), c.from.1, to.name, word(b), c.to.1)
+        format!(
+            "'{}' {} output {} connected to '{}' {} input {}",
+            from.name,
+            word(a),
+            c.from.1,
+            to.name,
+            word(b),
+            c.to.1
+        )
     };
     Diagnostic::error(c.span, text).code("push-pull").help(help)
 }

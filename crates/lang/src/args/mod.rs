@@ -3,3 +3,5 @@
 mod split;
 
 pub use split::{keyword, split, unquote};
+mod reader;
+pub use reader::{ArgError, Args};
