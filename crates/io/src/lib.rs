@@ -1,1 +1,14 @@
 //! How packets enter and leave: ports, their queues, memory and pcap back ends.
+//!
+//! A [`Port`] is a device with receive and transmit queues. Each queue is handed out once, as an owned value, so that
+//! exactly one worker uses it ("one core per queue"). [`Devices`] is where elements get ports from: they *claim* what
+//! they need while the configuration is being read, and take their queues after all claims were granted and the
+//! device was started.
+
+mod devices;
+pub mod memory;
+pub mod pcap;
+mod port;
+
+pub use devices::{Devices, NoDevices, OpenError};
+pub use port::{Claim, Limits, Link, Port, PortStats, RxQueue, TxQueue};

@@ -1,1 +1,24 @@
 //! What a packet is: a buffer with the mbuf's layout, header formats, annotations, batches.
+//!
+//! * [`Packet`] owns one buffer of a [`Pool`]. It is never shared and never cloned by reference, so its bytes can
+//!   always be changed in place; [`Packet::duplicate`] copies.
+//! * [`Batch`] owns up to [`Batch::MAX`] packets. It is the unit of work everywhere.
+//! * [`wire`] holds header formats: parse once, then read fields that cannot be out of range.
+//!
+//! The buffer header has the layout of DPDK's `struct rte_mbuf` (checked at compile time by the crate `dpdk` against
+//! the installed headers), so one code path serves buffers of the heap and of a DPDK memory pool.
+//!
+//! `unsafe` lives in `packet`, `batch`, `pool` and `header` only.
+
+pub mod anno;
+mod batch;
+mod header;
+mod packet;
+mod pool;
+pub mod wire;
+
+pub use anno::PacketType;
+pub use batch::{Batch, BatchIntoIter};
+pub use header::{Header, PRIVATE_SIZE};
+pub use packet::{Packet, unaccounted};
+pub use pool::{BufferSource, ForeignPool, HeapPool, Pool, install_foreign};

@@ -1,0 +1,239 @@
+//! Ports whose wires are lists in memory: for tests, benchmarks and the simulator.
+
+use crate::devices::{Devices, OpenError};
+use crate::port::{Claim, Limits, Link, Port, PortStats, RxQueue, TxQueue};
+use packet::wire::ethernet::Mac;
+use packet::{Batch, Packet, Pool};
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// One memory port: what tests put in is received, what is sent can be taken out.
+#[derive(Debug)]
+pub struct MemoryPort {
+    name: String,
+    mac: Mac,
+    limits: Limits,
+    state: Mutex<State>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    claim: Claim,
+    rx: Vec<VecDeque<Packet>>,
+    tx: Vec<Vec<u8>>,
+    /// Frames that each transmit queue takes before it says "full"; `None` = no bound.
+    tx_room: Option<usize>,
+    taken_rx: Vec<bool>,
+    taken_tx: Vec<bool>,
+    stats: PortStats,
+    finished: bool,
+}
+
+fn lock<T>(m: &Mutex<T>) -> MutexGuard<'_, T> {
+    m.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl MemoryPort {
+    /// Puts a frame on the wire into receive queue `queue`. False if there is no buffer or no such queue.
+    pub fn inject(&self, pool: &Pool, queue: usize, frame: &[u8]) -> bool {
+        let Some(packet) = pool.packet(frame) else { return false };
+        match lock(&self.state).rx.get_mut(queue) {
+            Some(q) => {
+                q.push_back(packet);
+                true
+            }
+            None => {
+                packet.free();
+                false
+            }
+        }
+    }
+
+    /// Nothing more will be injected.
+    pub fn finish(&self) {
+        lock(&self.state).finished = true;
+    }
+
+    /// Takes the frames that were sent since the last call, oldest first.
+    pub fn sent(&self) -> Vec<Vec<u8>> {
+        std::mem::take(&mut lock(&self.state).tx)
+    }
+
+    /// Lets the port take only `frames` more frames before it says "full"; `None` = no bound.
+    pub fn set_tx_room(&self, frames: Option<usize>) {
+        lock(&self.state).tx_room = frames;
+    }
+}
+
+impl Drop for MemoryPort {
+    fn drop(&mut self) {
+        let state = self.state.get_mut().unwrap_or_else(PoisonError::into_inner);
+        state.rx.drain(..).flatten().for_each(Packet::free);
+    }
+}
+
+/// The devices of a test: memory ports by name.
+#[derive(Debug)]
+pub struct MemoryDevices {
+    pool: Pool,
+    ports: BTreeMap<String, Arc<MemoryPort>>,
+}
+
+impl MemoryDevices {
+    /// Ports of these names, each with up to `limits` queues, over one heap pool.
+    pub fn new(pool: Pool, names: &[&str], limits: Limits) -> MemoryDevices {
+        let port = |(i, name): (usize, &&str)| {
+            let mac = [2, 0, 0, 0, 0, u8::try_from(i).unwrap_or(255)];
+            let name = (*name).to_owned();
+            (name.clone(), Arc::new(MemoryPort { name, mac, limits, state: Mutex::default() }))
+        };
+        MemoryDevices { pool, ports: names.iter().enumerate().map(port).collect() }
+    }
+
+    /// The port itself, to inject and to look at what was sent.
+    pub fn memory(&self, name: &str) -> Option<Arc<MemoryPort>> {
+        self.ports.get(name).cloned()
+    }
+
+    fn find(&self, name: &str) -> Result<&Arc<MemoryPort>, OpenError> {
+        self.ports.get(name).ok_or_else(|| OpenError::new(format!("no memory port '{name}'"), ""))
+    }
+}
+
+impl Devices for MemoryDevices {
+    fn limits(&self, name: &str) -> Result<Limits, OpenError> {
+        self.find(name).map(|p| p.limits)
+    }
+
+    fn claim(&self, name: &str, claim: Claim) -> Result<(), OpenError> {
+        let port = self.find(name)?;
+        if claim.rx_queues > port.limits.rx_queues || claim.tx_queues > port.limits.tx_queues {
+            return Err(OpenError::new(format!("memory port '{name}' has too few queues"), ""));
+        }
+        let mut state = lock(&port.state);
+        state.claim = state.claim.and(claim);
+        Ok(())
+    }
+
+    fn start(&self) -> Result<(), OpenError> {
+        for port in self.ports.values() {
+            let mut state = lock(&port.state);
+            let (rx, tx) = (usize::from(state.claim.rx_queues), usize::from(state.claim.tx_queues));
+            state.rx.resize_with(rx, VecDeque::new);
+            state.taken_rx.resize(rx, false);
+            state.taken_tx.resize(tx, false);
+        }
+        Ok(())
+    }
+
+    fn port(&self, name: &str) -> Result<Arc<dyn Port>, OpenError> {
+        self.find(name).map(|p| Arc::new(Handle(p.clone())) as Arc<dyn Port>)
+    }
+
+    fn pool(&self) -> Pool {
+        self.pool.clone()
+    }
+
+    fn set_pool_size(&self, _: usize, _: u16) {}
+
+    fn stop(&self) {}
+}
+
+/// What elements see of a memory port.
+struct Handle(Arc<MemoryPort>);
+
+impl Port for Handle {
+    fn name(&self) -> &str {
+        &self.0.name
+    }
+
+    fn mac(&self) -> Option<Mac> {
+        Some(self.0.mac)
+    }
+
+    fn mtu(&self) -> u16 {
+        match lock(&self.0.state).claim.mtu {
+            0 => 1500,
+            mtu => mtu,
+        }
+    }
+
+    fn link(&self) -> Link {
+        Link { up: true, speed_mbps: None, full_duplex: true }
+    }
+
+    fn stats(&self) -> PortStats {
+        lock(&self.0.state).stats
+    }
+
+    fn driver(&self) -> String {
+        "memory".to_owned()
+    }
+
+    fn queues(&self) -> Limits {
+        let claim = lock(&self.0.state).claim;
+        Limits { rx_queues: claim.rx_queues, tx_queues: claim.tx_queues }
+    }
+
+    fn take_rx(&self, queue: u16) -> Option<Box<dyn RxQueue>> {
+        take(&mut lock(&self.0.state).taken_rx, queue)?;
+        Some(Box::new(MemoryRx { port: self.0.clone(), queue: usize::from(queue) }))
+    }
+
+    fn take_tx(&self, queue: u16) -> Option<Box<dyn TxQueue>> {
+        take(&mut lock(&self.0.state).taken_tx, queue)?;
+        Some(Box::new(MemoryTx { port: self.0.clone() }))
+    }
+}
+
+fn take(taken: &mut [bool], queue: u16) -> Option<()> {
+    let slot = taken.get_mut(usize::from(queue))?;
+    (!std::mem::replace(slot, true)).then_some(())
+}
+
+struct MemoryRx {
+    port: Arc<MemoryPort>,
+    queue: usize,
+}
+
+impl RxQueue for MemoryRx {
+    fn rx(&mut self, batch: &mut Batch, max: usize) -> usize {
+        let mut state = lock(&self.port.state);
+        let State { rx, stats, .. } = &mut *state;
+        let Some(queue) = rx.get_mut(self.queue) else { return 0 };
+        let n = max.min(batch.room()).min(queue.len());
+        for packet in queue.drain(..n) {
+            stats.rx_packets += 1;
+            stats.rx_bytes += packet.len() as u64;
+            batch.push(packet);
+        }
+        n
+    }
+
+    fn finished(&self) -> bool {
+        let state = lock(&self.port.state);
+        state.finished && state.rx.get(self.queue).is_none_or(VecDeque::is_empty)
+    }
+}
+
+struct MemoryTx {
+    port: Arc<MemoryPort>,
+}
+
+impl TxQueue for MemoryTx {
+    fn tx(&mut self, batch: &mut Batch) -> usize {
+        let mut state = lock(&self.port.state);
+        let n = state.tx_room.map_or(batch.len(), |room| room.min(batch.len()));
+        let rest = batch.split_off(n);
+        for packet in std::mem::replace(batch, rest) {
+            state.stats.tx_packets += 1;
+            state.stats.tx_bytes += packet.len() as u64;
+            state.tx.push(packet.data().to_vec());
+            packet.free();
+        }
+        if let Some(room) = &mut state.tx_room {
+            *room -= n;
+        }
+        n
+    }
+}

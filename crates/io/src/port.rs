@@ -1,0 +1,130 @@
+//! Ports and their queues.
+
+use packet::Batch;
+use packet::wire::ethernet::Mac;
+
+/// What a configuration wants of a port. Claims on the same port add up: the larger of each number holds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Claim {
+    /// Receive queues.
+    pub rx_queues: u16,
+    /// Transmit queues.
+    pub tx_queues: u16,
+    /// Descriptors per receive queue; 0 = the device's default.
+    pub rx_descriptors: u16,
+    /// Descriptors per transmit queue; 0 = the device's default.
+    pub tx_descriptors: u16,
+    /// Receive frames for any destination address.
+    pub promiscuous: bool,
+    /// Largest IP packet in bytes; 0 = leave as it is.
+    pub mtu: u16,
+}
+
+impl Claim {
+    /// Both claims together.
+    pub fn and(self, other: Claim) -> Claim {
+        Claim {
+            rx_queues: self.rx_queues.max(other.rx_queues),
+            tx_queues: self.tx_queues.max(other.tx_queues),
+            rx_descriptors: self.rx_descriptors.max(other.rx_descriptors),
+            tx_descriptors: self.tx_descriptors.max(other.tx_descriptors),
+            promiscuous: self.promiscuous || other.promiscuous,
+            mtu: self.mtu.max(other.mtu),
+        }
+    }
+}
+
+/// What a device can do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// Most receive queues.
+    pub rx_queues: u16,
+    /// Most transmit queues.
+    pub tx_queues: u16,
+}
+
+/// Link state of a port.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Link {
+    /// True if frames can be sent.
+    pub up: bool,
+    /// Speed in Mbit/s; `None` if the device does not know.
+    pub speed_mbps: Option<u32>,
+    /// True if both directions at once.
+    pub full_duplex: bool,
+}
+
+/// Counters of a port since it was started.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct PortStats {
+    /// Packets received and handed to us.
+    pub rx_packets: u64,
+    /// Their bytes.
+    pub rx_bytes: u64,
+    /// Packets that the device dropped because we were too slow.
+    pub rx_missed: u64,
+    /// Packets that the device found to be faulty.
+    pub rx_errors: u64,
+    /// Packets that found no buffer.
+    pub rx_no_buffer: u64,
+    /// Packets sent.
+    pub tx_packets: u64,
+    /// Their bytes.
+    pub tx_bytes: u64,
+    /// Packets that the device failed to send.
+    pub tx_errors: u64,
+}
+
+/// A device with queues.
+pub trait Port: Send + Sync {
+    /// The name that the user gave.
+    fn name(&self) -> &str;
+    /// MAC address, if the device has one.
+    fn mac(&self) -> Option<Mac>;
+    /// Largest IP packet in bytes.
+    fn mtu(&self) -> u16;
+    /// Link state now.
+    fn link(&self) -> Link;
+    /// Counters.
+    fn stats(&self) -> PortStats;
+    /// Further counters by the device's own names.
+    fn extended_stats(&self) -> Vec<(String, u64)> {
+        Vec::new()
+    }
+    /// Name of the driver.
+    fn driver(&self) -> String;
+    /// NUMA node of the device; `None` if it has none.
+    fn numa_node(&self) -> Option<u32> {
+        None
+    }
+    /// Receive and transmit queues that the started port has.
+    fn queues(&self) -> Limits;
+    /// The receive queue of this number, once; `None` if it was taken already or is out of range.
+    fn take_rx(&self, queue: u16) -> Option<Box<dyn RxQueue>>;
+    /// The transmit queue of this number, once; `None` if it was taken already or is out of range.
+    fn take_tx(&self, queue: u16) -> Option<Box<dyn TxQueue>>;
+}
+
+/// One receive queue, owned by one worker.
+pub trait RxQueue: Send {
+    /// Appends up to `max` received packets to `batch`; returns how many. Never blocks. Marks are clear, annotations in
+    /// the private area are not.
+    fn rx(&mut self, batch: &mut Batch, max: usize) -> usize;
+
+    /// Packets that had to be given up on receive since the queue was opened, by reason.
+    fn losses(&self) -> &[(&'static str, u64)] {
+        &[]
+    }
+
+    /// True if nothing will ever come any more (a file at its end).
+    fn finished(&self) -> bool {
+        false
+    }
+}
+
+/// One transmit queue, owned by one worker.
+pub trait TxQueue: Send {
+    /// Sends packets from the front of `batch`; what the device does not take stays in it, in order. Returns how many
+    /// were taken. Never blocks.
+    fn tx(&mut self, batch: &mut Batch) -> usize;
+}

@@ -1,0 +1,340 @@
+//! A batch: the unit of work of the whole router.
+#![allow(unsafe_code)]
+
+use crate::header::Header;
+use crate::packet::{Packet, count_unaccounted};
+use crate::pool;
+use std::cell::RefCell;
+use std::fmt;
+use std::mem::MaybeUninit;
+use std::ptr::NonNull;
+
+const MAX: usize = 256;
+/// Frames that a thread keeps for reuse: more than the deepest stack of batches seen, little memory (2 KB each).
+const KEPT_FRAMES: usize = 64;
+
+/// The array behind a batch. Only the first `len` slots hold packets.
+struct Frame {
+    len: usize,
+    packets: [MaybeUninit<Packet>; MAX],
+}
+
+thread_local! {
+    // Boxed frames on purpose: a batch moves as one pointer.
+    #[expect(clippy::vec_box, reason = "a frame must keep its address when it moves between batch and list")]
+    static FRAMES: RefCell<Vec<Box<Frame>>> = const { RefCell::new(Vec::new()) };
+}
+
+fn new_frame() -> Box<Frame> {
+    let kept = FRAMES.try_with(|f| f.try_borrow_mut().ok().and_then(|mut f| f.pop())).ok().flatten();
+    kept.unwrap_or_else(|| Box::new(Frame { len: 0, packets: [const { MaybeUninit::uninit() }; MAX] }))
+}
+
+fn recycle(frame: Box<Frame>) {
+    // During thread exit the list may be gone: then the frame is simply freed.
+    let _ = FRAMES.try_with(|f| {
+        if let Ok(mut list) = f.try_borrow_mut()
+            && list.len() < KEPT_FRAMES
+        {
+            list.push(frame);
+        }
+    });
+}
+
+/// Up to [`Batch::MAX`] packets, owned. Moving it moves one pointer; an empty one owns nothing.
+///
+/// Dropping a batch frees its packets in bulk and counts them as [`crate::unaccounted`]; [`Batch::free`] is the
+/// deliberate way.
+#[derive(Default)]
+pub struct Batch(Option<Box<Frame>>);
+
+impl Batch {
+    /// The most packets that a batch holds.
+    pub const MAX: usize = MAX;
+
+    /// A batch without packets. Costs nothing.
+    pub const fn empty() -> Batch {
+        Batch(None)
+    }
+
+    /// A batch of one packet.
+    pub fn one(packet: Packet) -> Batch {
+        let mut batch = Batch::empty();
+        batch.push(packet);
+        batch
+    }
+
+    /// Number of packets.
+    #[inline]
+    pub fn len(&self) -> usize {
+        self.0.as_ref().map_or(0, |f| f.len)
+    }
+
+    /// True if there are no packets.
+    #[inline]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// How many more packets fit.
+    #[inline]
+    pub fn room(&self) -> usize {
+        MAX - self.len()
+    }
+
+    /// Sum of the packets' lengths in bytes.
+    pub fn bytes(&self) -> u64 {
+        self.iter().map(|p| p.len() as u64).sum()
+    }
+
+    /// Appends a packet.
+    ///
+    /// # Panics
+    /// If the batch is full: callers work in steps of at most [`Batch::MAX`].
+    #[inline]
+    pub fn push(&mut self, packet: Packet) {
+        let frame = self.0.get_or_insert_with(new_frame);
+        let len = frame.len;
+        assert!(len < MAX, "a batch holds at most {MAX} packets");
+        frame.packets[len].write(packet);
+        frame.len = len + 1;
+    }
+
+    /// Removes the last packet.
+    pub fn pop(&mut self) -> Option<Packet> {
+        let frame = self.0.as_mut()?;
+        frame.len = frame.len.checked_sub(1)?;
+        // SAFETY: slots below the old len are initialised, and the slot is now outside the batch: moved out once.
+        Some(unsafe { frame.packets[frame.len].assume_init_read() })
+    }
+
+    /// The packets.
+    #[inline]
+    pub fn as_slice(&self) -> &[Packet] {
+        match &self.0 {
+            // SAFETY: the first `len` slots are initialised; MaybeUninit<Packet> has the layout of Packet.
+            Some(f) => unsafe { std::slice::from_raw_parts(f.packets.as_ptr().cast::<Packet>(), f.len) },
+            None => &[],
+        }
+    }
+
+    /// The packets, to change.
+    #[inline]
+    pub fn as_mut_slice(&mut self) -> &mut [Packet] {
+        match &mut self.0 {
+            // SAFETY: as in `as_slice`; `&mut self` is the only access.
+            Some(f) => unsafe {
+                std::slice::from_raw_parts_mut(f.packets.as_mut_ptr().cast::<Packet>(), f.len)
+            },
+            None => &mut [],
+        }
+    }
+
+    /// Iterates over the packets.
+    #[inline]
+    pub fn iter(&self) -> std::slice::Iter<'_, Packet> {
+        self.as_slice().iter()
+    }
+
+    /// Iterates over the packets, to change.
+    #[inline]
+    pub fn iter_mut(&mut self) -> std::slice::IterMut<'_, Packet> {
+        self.as_mut_slice().iter_mut()
+    }
+
+    /// Keeps the packets for which `keep` says so, in order, and hands the others to `removed`.
+    #[inline]
+    pub fn retain(&mut self, mut keep: impl FnMut(&mut Packet) -> bool, mut removed: impl FnMut(Packet)) {
+        let Some(first) = self.as_mut_slice().iter_mut().position(|p| !keep(p)) else { return };
+        let old = std::mem::take(self);
+        for (i, mut packet) in old.into_iter().enumerate() {
+            // The first packet to go was already asked; the ones before it were kept.
+            if i < first || (i > first && keep(&mut packet)) {
+                self.push(packet);
+            } else {
+                removed(packet);
+            }
+        }
+    }
+
+    /// Splits off the packets from index `at` on.
+    pub fn split_off(&mut self, at: usize) -> Batch {
+        let mut rest = Batch::empty();
+        let Some(frame) = self.0.as_mut() else { return rest };
+        if at >= frame.len {
+            return rest;
+        }
+        let tail = rest.0.insert(new_frame());
+        for i in at..frame.len {
+            // SAFETY: slots below len are initialised; len is cut to `at` below, so each is moved out once. Nothing
+            // between can panic.
+            tail.packets[i - at].write(unsafe { frame.packets[i].assume_init_read() });
+        }
+        tail.len = frame.len - at;
+        frame.len = at;
+        rest
+    }
+
+    /// Moves packets of `other` to the end of this batch until one is empty or the other full.
+    pub fn append(&mut self, other: &mut Batch) {
+        if self.is_empty() {
+            std::mem::swap(self, other);
+            return;
+        }
+        let rest = other.split_off(self.room().min(other.len()));
+        for packet in std::mem::replace(other, rest) {
+            self.push(packet);
+        }
+    }
+
+    /// Gives all buffers back to their pools, in bulk.
+    pub fn free(mut self) {
+        self.free_packets();
+    }
+
+    fn free_packets(&mut self) {
+        if let Some(mut frame) = self.0.take() {
+            let len = std::mem::replace(&mut frame.len, 0);
+            // SAFETY: the first `len` slots are initialised and no longer part of the batch; a Packet is a
+            // transparent NonNull<Header>.
+            let raw = unsafe {
+                std::slice::from_raw_parts_mut(frame.packets.as_mut_ptr().cast::<NonNull<Header>>(), len)
+            };
+            pool::free(raw);
+            recycle(frame);
+        }
+    }
+
+    /// Lets a receive function fill the batch with buffers: `fill` gets room for at most `max` pointers behind the
+    /// present packets and returns how many it wrote.
+    ///
+    /// # Safety
+    /// `fill` returns `n` only after it has written `n` pointers that each satisfy [`Packet::from_raw`].
+    pub unsafe fn fill_raw(
+        &mut self,
+        max: usize,
+        fill: impl FnOnce(&mut [MaybeUninit<NonNull<Header>>]) -> usize,
+    ) {
+        let frame = self.0.get_or_insert_with(new_frame);
+        let len = frame.len;
+        let end = MAX.min(len.saturating_add(max));
+        let room = &mut frame.packets[len..end];
+        let asked = room.len();
+        // SAFETY: Packet is a transparent NonNull<Header>, so the slots have the same layout.
+        let raw = unsafe {
+            std::slice::from_raw_parts_mut(room.as_mut_ptr().cast::<MaybeUninit<NonNull<Header>>>(), asked)
+        };
+        let n = fill(raw);
+        assert!(n <= asked, "fill returned more packets than it was asked for");
+        frame.len = len + n;
+        if frame.len == 0
+            && let Some(frame) = self.0.take()
+        {
+            recycle(frame);
+        }
+    }
+
+    /// Lets a transmit function take packets from the front: `send` gets all pointers and returns how many it took.
+    /// The rest stays, in order.
+    ///
+    /// # Safety
+    /// `send` takes ownership of exactly the first `n` buffers, where `n` is what it returns, and leaves the array as
+    /// it was.
+    pub unsafe fn send_raw(&mut self, send: impl FnOnce(&mut [NonNull<Header>]) -> usize) -> usize {
+        let Some(frame) = self.0.as_mut() else { return 0 };
+        let len = std::mem::replace(&mut frame.len, 0);
+        // SAFETY: the first `len` slots are initialised; a Packet is a transparent NonNull<Header>.
+        let raw = unsafe {
+            std::slice::from_raw_parts_mut(frame.packets.as_mut_ptr().cast::<NonNull<Header>>(), len)
+        };
+        let sent = send(raw).min(len);
+        raw.copy_within(sent.., 0);
+        frame.len = len - sent;
+        if frame.len == 0
+            && let Some(frame) = self.0.take()
+        {
+            recycle(frame);
+        }
+        sent
+    }
+}
+
+impl Drop for Batch {
+    #[inline]
+    fn drop(&mut self) {
+        if self.0.is_some() {
+            count_unaccounted(self.len());
+            self.free_packets();
+        }
+    }
+}
+
+impl fmt::Debug for Batch {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Batch({} packets)", self.len())
+    }
+}
+
+impl FromIterator<Packet> for Batch {
+    /// # Panics
+    /// If there are more than [`Batch::MAX`] packets.
+    fn from_iter<I: IntoIterator<Item = Packet>>(packets: I) -> Batch {
+        let mut batch = Batch::empty();
+        for packet in packets {
+            batch.push(packet);
+        }
+        batch
+    }
+}
+
+/// Iterator that takes the packets out of a batch, first to last.
+#[derive(Debug)]
+pub struct BatchIntoIter {
+    batch: Batch,
+    next: usize,
+    end: usize,
+}
+
+impl Iterator for BatchIntoIter {
+    type Item = Packet;
+
+    #[inline]
+    fn next(&mut self) -> Option<Packet> {
+        let frame = self.batch.0.as_mut()?;
+        if self.next == self.end {
+            return None;
+        }
+        let i = self.next;
+        self.next += 1;
+        // SAFETY: slots next..end are initialised and outside the batch (its len is 0): each is moved out once.
+        Some(unsafe { frame.packets[i].assume_init_read() })
+    }
+
+    fn size_hint(&self) -> (usize, Option<usize>) {
+        (self.end - self.next, Some(self.end - self.next))
+    }
+}
+
+impl ExactSizeIterator for BatchIntoIter {}
+
+impl Drop for BatchIntoIter {
+    fn drop(&mut self) {
+        for packet in &mut *self {
+            drop(packet);
+        }
+        if let Some(frame) = self.batch.0.take() {
+            recycle(frame);
+        }
+    }
+}
+
+impl IntoIterator for Batch {
+    type Item = Packet;
+    type IntoIter = BatchIntoIter;
+
+    #[inline]
+    fn into_iter(mut self) -> BatchIntoIter {
+        let end = self.0.as_mut().map_or(0, |f| std::mem::replace(&mut f.len, 0));
+        BatchIntoIter { batch: self, next: 0, end }
+    }
+}

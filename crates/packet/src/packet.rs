@@ -1,0 +1,494 @@
+//! One packet: an owned buffer of a pool.
+#![allow(unsafe_code)]
+
+use crate::anno::{self, PacketType};
+use crate::header::{Header, Private};
+use crate::pool::{self, Pool};
+use std::ptr::NonNull;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// Packets that fell out of scope instead of being sent or lost for a named reason.
+static UNACCOUNTED: AtomicU64 = AtomicU64::new(0);
+
+/// How many packets of this process fell out of scope without being accounted for. Anything but 0 is a bug.
+pub fn unaccounted() -> u64 {
+    UNACCOUNTED.load(Ordering::Relaxed)
+}
+
+pub(crate) fn count_unaccounted(n: usize) {
+    UNACCOUNTED.fetch_add(n as u64, Ordering::Relaxed);
+}
+
+/// One packet. Owns its buffer alone: its bytes may always be changed in place.
+///
+/// Dropping a packet gives the buffer back and counts it as [`unaccounted`]; [`Packet::free`] is the deliberate way.
+#[repr(transparent)]
+#[derive(Debug)]
+pub struct Packet(NonNull<Header>);
+
+// SAFETY: a packet is the only owner of its buffer (refcnt 1, one segment), and pools take buffers back from any thread.
+unsafe impl Send for Packet {}
+// SAFETY: through a shared reference a packet can only be read.
+unsafe impl Sync for Packet {}
+
+impl Packet {
+    /// Takes ownership of a buffer.
+    ///
+    /// # Safety
+    /// `header` points to a live buffer that nobody else uses: one segment, `refcnt` 1, `buf_addr` valid for `buf_len`
+    /// bytes, `data_off + data_len <= buf_len`, `pkt_len == data_len`, at least [`crate::PRIVATE_SIZE`] private bytes
+    /// behind the header, and `pool` either a pool of [`crate::HeapPool`] or one that the installed
+    /// [`crate::ForeignPool`] takes back.
+    #[inline]
+    pub unsafe fn from_raw(header: NonNull<Header>) -> Packet {
+        Packet(header)
+    }
+
+    /// Gives up ownership without freeing; the counterpart of [`Packet::from_raw`].
+    #[inline]
+    pub fn into_raw(self) -> NonNull<Header> {
+        let raw = self.0;
+        std::mem::forget(self);
+        raw
+    }
+
+    /// Gives the buffer back to its pool.
+    pub fn free(self) {
+        let mut raw = [self.into_raw()];
+        pool::free(&mut raw);
+    }
+
+    #[inline]
+    pub(crate) fn header(&self) -> &Header {
+        // SAFETY: the invariant of `from_raw`: the header lives as long as the packet owns it.
+        unsafe { self.0.as_ref() }
+    }
+
+    #[inline]
+    pub(crate) fn header_mut(&mut self) -> &mut Header {
+        // SAFETY: as in `header`; `&mut self` is the only access.
+        unsafe { self.0.as_mut() }
+    }
+
+    #[inline]
+    fn private(&self) -> &Private {
+        // SAFETY: every pool places a private area of PRIVATE_SIZE bytes right behind the header (`from_raw`).
+        unsafe { self.0.add(1).cast::<Private>().as_ref() }
+    }
+
+    #[inline]
+    fn private_mut(&mut self) -> &mut Private {
+        // SAFETY: as in `private`; `&mut self` is the only access.
+        unsafe { self.0.add(1).cast::<Private>().as_mut() }
+    }
+
+    /// Length in bytes.
+    #[inline]
+    pub fn len(&self) -> usize {
+        usize::from(self.header().data_len)
+    }
+
+    /// True if the packet has no bytes.
+    #[inline]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The packet's bytes.
+    #[inline]
+    pub fn data(&self) -> &[u8] {
+        let h = self.header();
+        // SAFETY: data_off + data_len <= buf_len and buf_addr is valid for buf_len initialised bytes (`from_raw`).
+        unsafe {
+            std::slice::from_raw_parts(h.buf_addr.add(usize::from(h.data_off)), usize::from(h.data_len))
+        }
+    }
+
+    /// The packet's bytes, to change.
+    #[inline]
+    pub fn data_mut(&mut self) -> &mut [u8] {
+        let h = self.header();
+        let (start, len) = (usize::from(h.data_off), usize::from(h.data_len));
+        // SAFETY: as in `data`; the packet is the only owner and `&mut self` the only access.
+        unsafe { std::slice::from_raw_parts_mut(h.buf_addr.add(start), len) }
+    }
+
+    /// Asks the processor to load the first bytes of the packet, to be used soon.
+    #[inline(always)]
+    pub fn prefetch_data(&self) {
+        #[cfg(target_arch = "x86_64")]
+        {
+            let h = self.header();
+            // SAFETY: a prefetch of any address has no effect but on the cache.
+            unsafe {
+                use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
+                _mm_prefetch(h.buf_addr.wrapping_add(usize::from(h.data_off)).cast::<i8>(), _MM_HINT_T0);
+            }
+        }
+    }
+
+    /// Free bytes before the data.
+    #[inline]
+    pub fn headroom(&self) -> usize {
+        usize::from(self.header().data_off)
+    }
+
+    /// Free bytes behind the data.
+    #[inline]
+    pub fn tailroom(&self) -> usize {
+        let h = self.header();
+        usize::from(h.buf_len) - usize::from(h.data_off) - usize::from(h.data_len)
+    }
+
+    #[inline]
+    fn set_len(&mut self, len: u16) {
+        let h = self.header_mut();
+        h.data_len = len;
+        h.pkt_len = u32::from(len);
+    }
+
+    /// Removes `n` bytes from the front (Click's `Strip`). False, and nothing changed, if there are fewer.
+    #[inline]
+    pub fn pull(&mut self, n: usize) -> bool {
+        let h = self.header_mut();
+        if n > usize::from(h.data_len) {
+            return false;
+        }
+        #[expect(clippy::cast_possible_truncation, reason = "n <= data_len, which is 16 bits")]
+        let n = n as u16;
+        h.data_off += n;
+        let len = h.data_len - n;
+        self.set_len(len);
+        true
+    }
+
+    /// Adds `n` bytes to the front (Click's `Unstrip`); they keep what the buffer held there. Moves the data back
+    /// if there is too little headroom but enough tailroom. False, and nothing changed, if the buffer is too small.
+    #[inline]
+    pub fn push(&mut self, n: usize) -> bool {
+        if n > self.headroom() && !self.make_headroom(n) {
+            return false;
+        }
+        #[expect(clippy::cast_possible_truncation, reason = "n <= headroom, which is 16 bits")]
+        let n = n as u16;
+        let h = self.header_mut();
+        h.data_off -= n;
+        let len = h.data_len + n;
+        self.set_len(len);
+        true
+    }
+
+    /// Moves data and marks towards the end of the buffer so that `n` bytes fit before them.
+    #[cold]
+    fn make_headroom(&mut self, n: usize) -> bool {
+        let Some(shift) = n.checked_sub(self.headroom()).filter(|&s| s <= self.tailroom()) else {
+            return false;
+        };
+        let h = self.header_mut();
+        let (from, len) = (usize::from(h.data_off), usize::from(h.data_len));
+        // SAFETY: from + shift + len <= buf_len since shift <= tailroom; both ranges lie in the buffer.
+        unsafe { std::ptr::copy(h.buf_addr.add(from), h.buf_addr.add(from + shift), len) };
+        #[expect(clippy::cast_possible_truncation, reason = "shift <= tailroom, which is 16 bits")]
+        let shift = shift as u16;
+        h.data_off += shift;
+        for mark in [&mut h.port, &mut h.vlan_tci, &mut h.vlan_tci_outer] {
+            if *mark != 0 {
+                *mark += shift;
+            }
+        }
+        true
+    }
+
+    /// Appends `n` bytes of unspecified content. False, and nothing changed, if the buffer is too small.
+    #[inline]
+    pub fn put(&mut self, n: usize) -> bool {
+        if n > self.tailroom() {
+            return false;
+        }
+        #[expect(clippy::cast_possible_truncation, reason = "data_len + n <= buf_len, which is 16 bits")]
+        let len = (self.len() + n) as u16;
+        self.set_len(len);
+        true
+    }
+
+    /// Appends these bytes. False, and nothing changed, if the buffer is too small.
+    pub fn append(&mut self, bytes: &[u8]) -> bool {
+        let old = self.len();
+        if !self.put(bytes.len()) {
+            return false;
+        }
+        self.data_mut()[old..].copy_from_slice(bytes);
+        true
+    }
+
+    /// Cuts the packet to at most `len` bytes.
+    #[inline]
+    pub fn truncate(&mut self, len: usize) {
+        if len < self.len() {
+            #[expect(clippy::cast_possible_truncation, reason = "len < data_len, which is 16 bits")]
+            self.set_len(len as u16);
+        }
+    }
+
+    /// A copy of bytes, marks and annotations in a buffer of `pool`; `None` if the pool is empty or its buffers are
+    /// too small.
+    pub fn duplicate(&self, pool: &Pool) -> Option<Packet> {
+        let mut copy = pool.alloc()?;
+        let (from, h) = (self.header(), copy.header_mut());
+        if usize::from(from.data_off) + usize::from(from.data_len) > usize::from(h.buf_len) {
+            copy.free();
+            return None;
+        }
+        h.data_off = from.data_off;
+        h.data_len = from.data_len;
+        h.pkt_len = from.pkt_len;
+        h.port = from.port;
+        h.packet_type = from.packet_type;
+        h.vlan_tci = from.vlan_tci;
+        h.vlan_tci_outer = from.vlan_tci_outer;
+        h.hash_lo = from.hash_lo;
+        h.hash_hi = from.hash_hi;
+        copy.data_mut().copy_from_slice(self.data());
+        *copy.private_mut() = self.private().clone();
+        Some(copy)
+    }
+
+    /// Clears what the last user of the buffer left in the fields of [`Header`] that we use between receive and
+    /// transmit. Drivers do not do it.
+    #[inline]
+    pub fn clear_marks(&mut self) {
+        let h = self.header_mut();
+        h.port = 0;
+        h.packet_type = 0;
+        h.vlan_tci = 0;
+        h.vlan_tci_outer = 0;
+        h.hash_hi = 0;
+    }
+
+    /// Clears the annotations in the private area (a second and colder cache line), timestamp and packet type too.
+    #[inline]
+    pub fn clear_annos(&mut self) {
+        self.header_mut().hash_hi = 0;
+        *self.private_mut() = Private::EMPTY;
+    }
+
+    /// Copies all annotations, timestamp and packet type from another packet.
+    pub fn copy_annos(&mut self, from: &Packet) {
+        self.header_mut().hash_hi = from.header().hash_hi;
+        self.header_mut().packet_type = from.header().packet_type;
+        self.header_mut().hash_lo = from.header().hash_lo;
+        *self.private_mut() = from.private().clone();
+    }
+
+    #[inline]
+    fn mark_at(&self, mark: u16) -> Option<usize> {
+        if mark == 0 {
+            return None;
+        }
+        usize::from(mark).checked_sub(self.headroom()).filter(|&o| o <= self.len())
+    }
+
+    #[inline]
+    fn mark_of(&self, offset: usize) -> u16 {
+        // A mark of 0 means "not marked"; a header at the very start of the buffer cannot be marked.
+        u16::try_from(self.headroom() + offset).unwrap_or(0)
+    }
+
+    /// Offset of the MAC header in [`Packet::data`]; `None` if it is not marked or has been stripped.
+    #[inline]
+    pub fn mac_offset(&self) -> Option<usize> {
+        self.mark_at(self.header().port)
+    }
+
+    /// Marks the MAC header at this offset of [`Packet::data`].
+    #[inline]
+    pub fn set_mac_offset(&mut self, offset: usize) {
+        self.header_mut().port = self.mark_of(offset);
+    }
+
+    /// The MAC header mark even when it lies before the data (stripped): the first `N` bytes from there.
+    #[inline]
+    pub fn mac_bytes<const N: usize>(&self) -> Option<&[u8; N]> {
+        let h = self.header();
+        let (mark, end) = (usize::from(h.port), usize::from(h.data_off) + usize::from(h.data_len));
+        if mark == 0 || mark + N > end {
+            return None;
+        }
+        // SAFETY: mark + N <= data_off + data_len <= buf_len, and the buffer's bytes are initialised (`from_raw`).
+        unsafe { Some(&*h.buf_addr.add(mark).cast::<[u8; N]>()) }
+    }
+
+    /// Offset of the network header in [`Packet::data`]; `None` if it is not marked or has been stripped.
+    #[inline]
+    pub fn network_offset(&self) -> Option<usize> {
+        self.mark_at(self.header().vlan_tci_outer)
+    }
+
+    /// Marks the network header at this offset of [`Packet::data`].
+    #[inline]
+    pub fn set_network_offset(&mut self, offset: usize) {
+        self.header_mut().vlan_tci_outer = self.mark_of(offset);
+    }
+
+    /// The bytes from the network header to the end.
+    #[inline]
+    pub fn network(&self) -> Option<&[u8]> {
+        self.data().get(self.network_offset()?..)
+    }
+
+    /// The bytes from the network header to the end, to change.
+    #[inline]
+    pub fn network_mut(&mut self) -> Option<&mut [u8]> {
+        let offset = self.network_offset()?;
+        self.data_mut().get_mut(offset..)
+    }
+
+    /// Offset of the transport header in [`Packet::data`]; `None` if it is not marked or has been stripped.
+    #[inline]
+    pub fn transport_offset(&self) -> Option<usize> {
+        self.mark_at(self.header().vlan_tci)
+    }
+
+    /// Marks the transport header at this offset of [`Packet::data`].
+    #[inline]
+    pub fn set_transport_offset(&mut self, offset: usize) {
+        self.header_mut().vlan_tci = self.mark_of(offset);
+    }
+
+    /// The bytes from the transport header to the end.
+    #[inline]
+    pub fn transport(&self) -> Option<&[u8]> {
+        self.data().get(self.transport_offset()?..)
+    }
+
+    /// The bytes from the transport header to the end, to change.
+    #[inline]
+    pub fn transport_mut(&mut self) -> Option<&mut [u8]> {
+        let offset = self.transport_offset()?;
+        self.data_mut().get_mut(offset..)
+    }
+
+    /// Destination IPv4 address annotation (host byte order).
+    #[inline]
+    pub fn dst_ip(&self) -> u32 {
+        self.header().hash_hi
+    }
+
+    /// Sets the destination IPv4 address annotation (host byte order).
+    #[inline]
+    pub fn set_dst_ip(&mut self, address: u32) {
+        self.header_mut().hash_hi = address;
+    }
+
+    /// Number of the next hop that a lookup chose.
+    #[inline]
+    pub fn next_hop(&self) -> u32 {
+        self.header().packet_type
+    }
+
+    /// Notes the number of the next hop.
+    #[inline]
+    pub fn set_next_hop(&mut self, number: u32) {
+        self.header_mut().packet_type = number;
+    }
+
+    /// Flow hash: the device's where it computes one, else what software steering computed; 0 = none.
+    #[inline]
+    pub fn flow_hash(&self) -> u32 {
+        self.header().hash_lo
+    }
+
+    /// Notes the flow hash.
+    #[inline]
+    pub fn set_flow_hash(&mut self, hash: u32) {
+        self.header_mut().hash_lo = hash;
+    }
+
+    /// Copies `out.len()` annotation bytes from `offset`; bytes outside the 48 read as 0.
+    pub fn read_anno(&self, offset: usize, out: &mut [u8]) {
+        let dst = self.dst_ip().to_be_bytes();
+        for (i, byte) in out.iter_mut().enumerate() {
+            *byte = match offset + i {
+                o @ 0..4 => dst[o],
+                o if o < anno::SIZE => self.private().anno[o],
+                _ => 0,
+            };
+        }
+    }
+
+    /// Writes annotation bytes from `offset` on; bytes outside the 48 are ignored.
+    pub fn write_anno(&mut self, offset: usize, bytes: &[u8]) {
+        let mut dst = self.dst_ip().to_be_bytes();
+        for (i, &byte) in bytes.iter().enumerate() {
+            match offset + i {
+                o @ 0..4 => dst[o] = byte,
+                o if o < anno::SIZE => self.private_mut().anno[o] = byte,
+                _ => {}
+            }
+        }
+        self.set_dst_ip(u32::from_be_bytes(dst));
+    }
+
+    /// One annotation byte; 0 if `offset` is out of range.
+    #[inline]
+    pub fn anno_u8(&self, offset: usize) -> u8 {
+        match offset {
+            0..4 => self.dst_ip().to_be_bytes()[offset],
+            _ => self.private().anno.get(offset).copied().unwrap_or(0),
+        }
+    }
+
+    /// Sets one annotation byte; ignored if `offset` is out of range.
+    #[inline]
+    pub fn set_anno_u8(&mut self, offset: usize, value: u8) {
+        if offset < 4 {
+            self.write_anno(offset, &[value]);
+        } else if let Some(byte) = self.private_mut().anno.get_mut(offset) {
+            *byte = value;
+        }
+    }
+
+    /// Four annotation bytes in host order (Click keeps numbers in the host's order); 0 if out of range.
+    pub fn anno_u32(&self, offset: usize) -> u32 {
+        let mut bytes = [0; 4];
+        self.read_anno(offset, &mut bytes);
+        u32::from_ne_bytes(bytes)
+    }
+
+    /// Sets four annotation bytes, host order.
+    pub fn set_anno_u32(&mut self, offset: usize, value: u32) {
+        self.write_anno(offset, &value.to_ne_bytes());
+    }
+
+    /// Timestamp in nanoseconds since the Unix epoch; 0 = none.
+    #[inline]
+    pub fn timestamp(&self) -> u64 {
+        self.private().timestamp
+    }
+
+    /// Sets the timestamp, nanoseconds since the Unix epoch.
+    #[inline]
+    pub fn set_timestamp(&mut self, nanos: u64) {
+        self.private_mut().timestamp = nanos;
+    }
+
+    /// How the link layer addressed the packet.
+    #[inline]
+    pub fn packet_type(&self) -> PacketType {
+        PacketType::from_u8(self.private().packet_type)
+    }
+
+    /// Notes how the link layer addressed the packet.
+    #[inline]
+    pub fn set_packet_type(&mut self, t: PacketType) {
+        self.private_mut().packet_type = t as u8;
+    }
+}
+
+impl Drop for Packet {
+    fn drop(&mut self) {
+        count_unaccounted(1);
+        let mut raw = [self.0];
+        pool::free(&mut raw);
+    }
+}
