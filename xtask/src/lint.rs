@@ -19,7 +19,7 @@ const COMMANDS: &[&[&str]] = &[
         "-D",
         "warnings",
     ],
-    &["doc", "--quiet", "--workspace", "--no-deps", "--document-private-items", "--features", "router/dpdk"],
+    &["doc", "--quiet", "--workspace", "--no-deps", "--features", "router/dpdk"],
 ];
 
 /// Licences, sources and bans need nothing from outside; advisories would have to be fetched.
