@@ -26,7 +26,7 @@ test: ## every test; what needs root or DPDK and has it not says "skipped"
 	@scripts/setup build lab
 	@cargo xtask test
 
-lint: ## format, clippy with and without DPDK, doc links, licences, crate arrows
+lint: ## format, clippy with and without DPDK, doc links, licences, crate arrows, the manual
 	@scripts/setup build
 	@cargo xtask lint
 

@@ -25,6 +25,11 @@ const COMMANDS: &[&[&str]] = &[
 /// Licences, sources and bans need nothing from outside; advisories would have to be fetched.
 const DENY: &[&str] = &["deny", "--log-level", "error", "check", "bans", "licenses", "sources"];
 
+type Check = fn(&Path) -> Result<(), String>;
+
+/// Checks of this package, by the names of their commands.
+const OWN: &[(&str, Check)] = &[("arrows", crate::arrows::check), ("links", crate::links::check)];
+
 /// Runs the checks in the workspace under `root`; the error names those that failed.
 pub fn run(root: &Path) -> Result<(), String> {
     let mut failed = Vec::new();
@@ -43,10 +48,12 @@ pub fn run(root: &Path) -> Result<(), String> {
     } else if !cargo(root, DENY) {
         failed.push(format!("cargo {}", DENY.join(" ")));
     }
-    println!("cargo xtask arrows");
-    if let Err(findings) = crate::arrows::check(root) {
-        eprintln!("{findings}");
-        failed.push("cargo xtask arrows".to_string());
+    for (name, check) in OWN {
+        println!("cargo xtask {name}");
+        if let Err(findings) = check(root) {
+            eprintln!("{findings}");
+            failed.push(format!("cargo xtask {name}"));
+        }
     }
     if failed.is_empty() { Ok(()) } else { Err(format!("lint: failed:\n  {}", failed.join("\n  "))) }
 }
