@@ -4,7 +4,7 @@
 
 export CARGO_TARGET_DIR ?= $(CURDIR)/target
 # The router that demo and tests of whole routers start.
-export ROUTEBRICKS ?= $(CARGO_TARGET_DIR)/release/routebricks
+export ROUTEBRICKS ?= $(abspath $(CARGO_TARGET_DIR))/release/routebricks
 KEEP ?=
 export KEEP
 # Namespaces need root; the build does not.
