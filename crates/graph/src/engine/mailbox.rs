@@ -84,6 +84,11 @@ impl Mailbox {
         Some(std::mem::take(&mut *self.letters()))
     }
 
+    /// True if something has come that the worker has not taken yet.
+    pub fn is_rung(&self) -> bool {
+        self.dirty.load(Ordering::Acquire)
+    }
+
     /// The worker's thread says who it is.
     pub fn attach(&self, thread: Thread) {
         let _ = self.thread.set(thread);
