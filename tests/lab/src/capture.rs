@@ -7,8 +7,8 @@ use nix::errno::Errno;
 use nix::libc;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::socket::{
-    AddressFamily, LinkAddr, MsgFlags, SockFlag, SockProtocol, SockType, bind, recvfrom, send, setsockopt, socket,
-    sockopt,
+    AddressFamily, LinkAddr, MsgFlags, SockFlag, SockProtocol, SockType, bind, recvfrom, send, setsockopt,
+    socket, sockopt,
 };
 
 use crate::netns::Namespace;
@@ -30,7 +30,8 @@ impl RawPort {
     /// Opens `interface` of `namespace`.
     pub fn open(namespace: &Namespace, interface: &str) -> Result<RawPort> {
         let name = format!("{interface} of {}", namespace.name());
-        let socket = namespace.inside(|| open(interface).cannot(|| format!("open a raw socket at {name}")))?;
+        let socket =
+            namespace.inside(|| open(interface).cannot(|| format!("open a raw socket at {name}")))?;
         let port = RawPort { socket, name };
         // Frames of other interfaces may have come between opening and binding.
         while port.receive()?.is_some() {}

@@ -93,10 +93,14 @@ impl Output {
             if !message.checksum_is_right() {
                 return Err(wrong("a wrong ICMP checksum"));
             }
-            let about = Packet::quoted(message.data()).ok_or_else(|| wrong("an ICMP error that quotes no packet"))?;
+            let about =
+                Packet::quoted(message.data()).ok_or_else(|| wrong("an ICMP error that quotes no packet"))?;
             let (kind, code, rest) = (message.kind(), message.code(), message.rest());
             let quote = without_times(about);
-            return Ok((about.id(), Output::Error { port, to, source, destination, kind, code, rest, quote }));
+            return Ok((
+                about.id(),
+                Output::Error { port, to, source, destination, kind, code, rest, quote },
+            ));
         }
         let payload = ip.payload().to_vec();
         let protocol = ip.protocol();
@@ -129,13 +133,14 @@ impl Output {
         }
     }
 
-    /// The octets to be dumped for a person.
-    fn octets(&self) -> &[u8] {
-        match self {
+    /// The same line, and the first octets below it.
+    fn dump(&self) -> String {
+        let octets = match self {
             Output::Forwarded { packet, .. } => packet,
             Output::Error { quote, .. } => quote,
             Output::Own { payload, .. } => payload,
-        }
+        };
+        format!("{}\n{}", self.describe(), hex_dump(&octets[..octets.len().min(64)]))
     }
 }
 
@@ -227,7 +232,12 @@ impl Comparison {
     ///
     /// # Errors
     /// If a router stops forwarding, or sends something that no router may send or that belongs to no packet.
-    pub fn run(ours: &mut Exchange, theirs: &mut Exchange, packets: &[Sent], list: &[Foreseen]) -> Result<Comparison> {
+    pub fn run(
+        ours: &mut Exchange,
+        theirs: &mut Exchange,
+        packets: &[Sent],
+        list: &[Foreseen],
+    ) -> Result<Comparison> {
         let mut comparison = Comparison::default();
         for chunk in packets.chunks(CHUNK) {
             let mut a = Outputs::of(ours, chunk)?;
@@ -305,15 +315,15 @@ impl Comparison {
 impl Difference<'_> {
     fn describe(&self) -> String {
         let Sent { id, port, frame, notes } = self.sent;
-        let mut text = format!("packet {id} into port {port}, {} octets: {}\n", frame.len(), notes.join(", "));
+        let mut text =
+            format!("packet {id} into port {port}, {} octets: {}\n", frame.len(), notes.join(", "));
         text.push_str(&hex_dump(&frame[..frame.len().min(128)]));
         for (who, outputs) in [("under test", self.ours), ("reference", self.theirs)] {
             if outputs.is_empty() {
                 text.push_str(&format!("{who}: nothing\n"));
             }
             for output in outputs {
-                text.push_str(&format!("{who}: {}\n", output.describe()));
-                text.push_str(&hex_dump(&output.octets()[..output.octets().len().min(64)]));
+                text.push_str(&format!("{who}: {}", output.dump()));
             }
         }
         text
@@ -352,8 +362,10 @@ impl Outputs {
         match self.0.iter().next() {
             None => Ok(()),
             Some((id, outputs)) => {
-                let described: Vec<String> = outputs.iter().map(Output::describe).collect();
-                Err(Error::new(format!("something came out for packet {id}, which was not sent: {described:?}")))
+                let described: String = outputs.iter().map(Output::dump).collect();
+                Err(Error::new(format!(
+                    "something came out for packet {id}, which was not sent:\n{described}"
+                )))
             }
         }
     }

@@ -55,7 +55,9 @@ impl Exchange {
             Hosts::Silent => &[Link::host, Link::neighbour],
         };
         for address in neighbours {
-            while !self.sentinels_pass(&[0, 1, 2], *address, Duration::from_millis(300), &mut Vec::new())?.is_empty()
+            while !self
+                .sentinels_pass(&[0, 1, 2], *address, Duration::from_millis(300), &mut Vec::new())?
+                .is_empty()
             {
                 go_on()?;
                 if Instant::now() > deadline {

@@ -24,6 +24,7 @@ pub mod random_packets;
 pub mod replay;
 pub mod report;
 pub mod rng;
+pub mod routebricks;
 pub mod router;
 pub mod steps;
 pub mod table;

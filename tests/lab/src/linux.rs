@@ -28,7 +28,9 @@ impl LinuxRouter {
             if hosts == Hosts::Silent {
                 for address in [link.host(), link.neighbour()] {
                     let mac = link.host_mac();
-                    lines.push_str(&format!("neigh replace {address} lladdr {mac} nud permanent dev {interface}\n"));
+                    lines.push_str(&format!(
+                        "neigh replace {address} lladdr {mac} nud permanent dev {interface}\n"
+                    ));
                 }
             }
         }

@@ -1,5 +1,6 @@
 //! Network namespaces: made with `ip netns`, removed when dropped.
 
+use std::env;
 use std::fs::{self, File};
 use std::io::Write;
 use std::path::PathBuf;
@@ -46,7 +47,8 @@ impl Namespace {
         let handle = File::open(self.path()).cannot(|| format!("open namespace {}", self.name))?;
         thread::scope(|scope| {
             let worker = scope.spawn(|| {
-                setns(&handle, CloneFlags::CLONE_NEWNET).cannot(|| format!("enter namespace {}", self.name))?;
+                setns(&handle, CloneFlags::CLONE_NEWNET)
+                    .cannot(|| format!("enter namespace {}", self.name))?;
                 work()
             });
             worker.join().unwrap_or_else(|_| Err(Error::new("a thread inside a namespace panicked")))
@@ -112,12 +114,17 @@ pub fn unavailable() -> Option<String> {
     if !nix::unistd::geteuid().is_root() {
         return Some("network namespaces need root".to_owned());
     }
-    for program in ["ip", "ethtool", "setpriv"] {
-        if Command::new(program).arg("--version").output().is_err() {
-            return Some(format!("{program} is not installed"));
-        }
+    if let Some(program) = missing_program(&["ip", "ethtool", "setpriv"]) {
+        return Some(format!("{program} is not installed"));
     }
     Namespace::unique("probe").err().map(|error| error.to_string())
+}
+
+/// The first of `programs` that is not in any directory of PATH.
+pub fn missing_program<'a>(programs: &[&'a str]) -> Option<&'a str> {
+    let path = env::var_os("PATH").unwrap_or_default();
+    let here = |program: &str| env::split_paths(&path).any(|directory| directory.join(program).is_file());
+    programs.iter().copied().find(|program| !here(program))
 }
 
 /// Prints `skipped: REASON` and gives true if the lab cannot run here. Tests return early then.

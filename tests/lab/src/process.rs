@@ -46,6 +46,20 @@ impl Process {
         self.child.id()
     }
 
+    /// The processor time that all its threads have used so far.
+    pub fn cpu_time(&self) -> Result<Duration> {
+        let tasks = PathBuf::from(format!("/proc/{}/task", self.id()));
+        let mut total = Duration::ZERO;
+        for task in fs::read_dir(&tasks).cannot(|| format!("read {}", tasks.display()))? {
+            let path = task.cannot(|| format!("read {}", tasks.display()))?.path().join("schedstat");
+            // A thread may end between listing and reading; the first figure is its time in nanoseconds.
+            let text = fs::read_to_string(&path).unwrap_or_default();
+            let nanoseconds = text.split_whitespace().next().and_then(|figure| figure.parse().ok());
+            total += Duration::from_nanos(nanoseconds.unwrap_or(0));
+        }
+        Ok(total)
+    }
+
     /// What it has printed so far.
     pub fn printed(&self) -> Result<String> {
         let bytes = fs::read(&self.log).cannot(|| format!("read {}", self.log.display()))?;

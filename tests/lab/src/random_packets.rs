@@ -96,14 +96,18 @@ impl<'a> Generator<'a> {
         let (from, to) = (self.place(&SOURCES), self.place(&DESTINATIONS));
         notes.extend(from.note(true));
         notes.extend(to.note(false));
-        // Most packets come from their own link.
+        // Most packets come from their own link. Linux tells one source at most once a second that there is no
+        // route, and no namespace can have that otherwise: hence many sources.
+        let refused = matches!(to, Place::Hole | Place::Martian);
         let source = match from {
+            Place::Host if refused => Link { port }.behind().any(&mut self.rng),
             Place::Host if self.rng.chance(80) => Link { port }.host(),
             _ => self.address(from)?,
         };
         let destination = self.address(to)?;
         let mut ip = Ip::new(source, destination, id, UDP, Vec::new());
-        let mut room = usize::from(Link { port }.mtu()) - 20;
+        // An answer to a bigger one would leave in fragments, which say nothing of what they answer.
+        let mut room = if to == Place::Router { 1000 } else { usize::from(Link { port }.mtu()) - 20 };
         if self.rng.chance(15) {
             let (options, note) = random_options::options(&mut self.rng);
             room -= options.len().next_multiple_of(4);
@@ -145,16 +149,24 @@ impl<'a> Generator<'a> {
             Place::Hole => self.table.hole(&mut self.rng)?,
             Place::Router => link.router(),
             Place::Multicast => {
-                let groups = [[224, 0, 0, 1], [224, 0, 0, 5], [224, 1, 2, 3], [232, 7, 7, 7], [239, 255, 0, 1]];
+                let groups =
+                    [[224, 0, 0, 1], [224, 0, 0, 5], [224, 1, 2, 3], [232, 7, 7, 7], [239, 255, 0, 1]];
                 Ipv4Addr::from(self.rng.pick(&groups))
             }
             Place::Broadcast => {
                 let [a, b, c, _] = link.router().octets();
-                let choices = [[255; 4], [a, b, c, 255], [a, b, c, 0]];
+                let choices = [[255; 4], [a, b, c, 255]];
                 Ipv4Addr::from(self.rng.pick(&choices))
             }
             Place::Martian => {
-                let choices = [[0, 0, 0, 0], [0, 1, 2, 3], [127, 0, 0, 1], [127, 5, 5, 5], [240, 0, 0, 1], [250, 1, 1, 1]];
+                let choices = [
+                    [0, 0, 0, 0],
+                    [0, 1, 2, 3],
+                    [127, 0, 0, 1],
+                    [127, 5, 5, 5],
+                    [240, 0, 0, 1],
+                    [250, 1, 1, 1],
+                ];
                 Ipv4Addr::from(self.rng.pick(&choices))
             }
         })
@@ -281,7 +293,8 @@ impl<'a> Generator<'a> {
                 "checksum replaced"
             }
             _ => {
-                ip.checksum = Some(u16::from_be_bytes([built[10], built[11]]) ^ (1 << self.rng.within(0..=15)));
+                ip.checksum =
+                    Some(u16::from_be_bytes([built[10], built[11]]) ^ (1 << self.rng.within(0..=15)));
                 "checksum bit flipped"
             }
         }

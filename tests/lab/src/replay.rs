@@ -1,4 +1,7 @@
 //! A generated capture of good and bad packets, and exactly what must become of each.
+//!
+//! It comes from the network behind h1: many sources, so that a router which limits its ICMP errors per source is
+//! not disturbed.
 
 use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
@@ -122,7 +125,7 @@ pub struct Planned {
     pub fate: Fate,
 }
 
-/// A capture of `count` packets from h1, determined by `seed` and the routing table.
+/// A capture of `count` packets, determined by `seed` and the routing table.
 pub fn plan(count: usize, seed: u64, table: &RouteTable) -> Result<Vec<Planned>> {
     let mut maker = Maker { rng: Rng::new(seed), table };
     (0..count).map(|number| maker.packet(id_of(number))).collect()
@@ -142,18 +145,18 @@ impl Maker<'_> {
     fn packet(&mut self, id: u16) -> Result<Planned> {
         let kind = self.kind();
         let (mut ip, fate) = match kind {
-            Kind::ToHost => self.to_host(id),
-            Kind::ToPrefix => self.to_prefix(id)?,
+            Kind::ToHost => self.for_host(id),
+            Kind::ToPrefix => self.for_prefix(id)?,
             Kind::TooBigToCut | Kind::TooBigMayBeCut => self.too_big(id, kind)?,
             Kind::LastHop => {
-                let (ip, _) = self.to_prefix(id)?;
+                let (ip, _) = self.for_prefix(id)?;
                 (Ip { ttl: 1, ..ip }, Fate::Refused { kind: 11, codes: &[0] })
             }
             Kind::NoRoute => {
                 let hole = self.table.hole(&mut self.rng)?;
                 (self.udp(id, hole, 64), Fate::Refused { kind: 3, codes: &[0, 1] })
             }
-            _ => (self.to_prefix(id)?.0, Fate::Dropped),
+            _ => (self.for_prefix(id)?.0, Fate::Dropped),
         };
         self.spoil(kind, &mut ip);
         let link = Link { port: INPUT };
@@ -204,22 +207,23 @@ impl Maker<'_> {
     }
 
     fn udp(&mut self, id: u16, destination: Ipv4Addr, size: usize) -> Ip {
-        let source = Link { port: INPUT }.host();
+        let source = Link { port: INPUT }.behind().any(&mut self.rng);
         let data = self.rng.octets(size.saturating_sub(28));
         let datagram = udp((source, self.rng.word()), (destination, self.rng.word()), &data);
         Ip::new(source, destination, id, UDP, datagram)
     }
 
     /// A reset, which the host takes without a word.
-    fn to_host(&mut self, id: u16) -> (Ip, Fate) {
-        let (source, link) = (Link { port: INPUT }.host(), Link { port: self.rng.pick(&[1, SMALL]) });
+    fn for_host(&mut self, id: u16) -> (Ip, Fate) {
+        let source = Link { port: INPUT }.behind().any(&mut self.rng);
+        let link = Link { port: self.rng.pick(&[1, SMALL]) };
         let data = self.rng.within(0..=1300) as usize;
         let data = self.rng.octets(data);
         let segment = tcp((source, self.rng.word()), (link.host(), self.rng.word()), 4, &data);
         (Ip::new(source, link.host(), id, TCP, segment), Fate::Forwarded { port: link.port, pieces: 1 })
     }
 
-    fn to_prefix(&mut self, id: u16) -> Result<(Ip, Fate)> {
+    fn for_prefix(&mut self, id: u16) -> Result<(Ip, Fate)> {
         let (destination, port) = self.destination(&[1, SMALL])?;
         let size = self.rng.within(28..=u32::from(SMALL_MTU)) as usize;
         Ok((self.udp(id, destination, size), Fate::Forwarded { port, pieces: 1 }))
@@ -332,7 +336,11 @@ fn right(planned: &Planned, arrival: &Arrival) -> Option<bool> {
             let part = sent.payload().get(ip.offset()..ip.offset() + ip.payload().len());
             let whole = pieces > 1 || ip.payload().len() == sent.payload().len();
             let addressed = ip.source() == sent.source() && ip.destination() == sent.destination();
-            port == arrival.port && ip.ttl() == sent.ttl() - 1 && part == Some(ip.payload()) && whole && addressed
+            port == arrival.port
+                && ip.ttl() == sent.ttl() - 1
+                && part == Some(ip.payload())
+                && whole
+                && addressed
         }
         Fate::Refused { kind, codes } => {
             let message = ip.icmp()?;

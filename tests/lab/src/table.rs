@@ -120,7 +120,8 @@ impl RouteTable {
     /// The route with the longest prefix that covers `address`.
     pub fn lookup(&self, address: Ipv4Addr) -> Option<&Route> {
         let lengths = self.by_length.iter().enumerate().rev();
-        let mut found = lengths.filter_map(|(length, map)| map.get(&(u32::from(address) & mask(length as u8))));
+        let mut found =
+            lengths.filter_map(|(length, map)| map.get(&(u32::from(address) & mask(length as u8))));
         found.next().and_then(|&index| self.routes.get(index))
     }
 
@@ -198,7 +199,8 @@ mod tests {
 
     #[test]
     fn the_longest_prefix_wins() {
-        let table = RouteTable::parse("10.0.0.0/8 1\n# x\n10.1.0.0/16 10.9.9.9 2 # y\r\n10.1.2.3/32 0\n").unwrap();
+        let table =
+            RouteTable::parse("10.0.0.0/8 1\n# x\n10.1.0.0/16 10.9.9.9 2 # y\r\n10.1.2.3/32 0\n").unwrap();
         let port = |text: &str| table.lookup(text.parse().unwrap()).map(|route| route.port);
         assert_eq!(port("10.2.0.1"), Some(1));
         assert_eq!(port("10.1.2.4"), Some(2));

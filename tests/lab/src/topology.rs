@@ -5,6 +5,8 @@
 //!   h2 10.0.2.2 ─ eth0 ──── eth2 ├ router
 //!   h3 10.0.3.2 ─ eth0 ──── eth3 ┘        the link of h3 has MTU 1400
 //! ```
+//!
+//! The network 10.N.0.0/16 is behind hN.
 
 use std::net::Ipv4Addr;
 
@@ -12,6 +14,7 @@ use crate::Result;
 use crate::capture::RawPort;
 use crate::netns::Namespace;
 use crate::packets::Mac;
+use crate::table::{Prefix, Route};
 use crate::veth::{self, End};
 
 /// How many hosts, links and router ports there are.
@@ -50,6 +53,18 @@ impl Link {
     /// A second neighbour on the link, with the host's hardware address. Only a silent host answers for it.
     pub fn neighbour(self) -> Ipv4Addr {
         Ipv4Addr::new(10, 0, self.number(), 3)
+    }
+
+    /// A network behind the host: routed to it, though nobody there answers.
+    pub fn behind(self) -> Prefix {
+        Prefix::covering(Ipv4Addr::new(10, self.number(), 0, 0), 16)
+    }
+
+    /// The routes to the link and to the network behind its host.
+    pub fn routes(self) -> [Route; 2] {
+        let subnet = Route { prefix: Prefix::covering(self.router(), 24), gateway: None, port: self.port };
+        let behind = Route { prefix: self.behind(), gateway: Some(self.host()), port: self.port };
+        [subnet, behind]
     }
 
     /// The router's address on the link.

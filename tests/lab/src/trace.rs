@@ -12,8 +12,7 @@ use crate::{Context, Result};
 /// Writes frames to a pcap file (Ethernet), a microsecond apart.
 pub fn write<'a>(path: &Path, frames: impl Iterator<Item = &'a [u8]>) -> Result<()> {
     let file = File::create(path).cannot(|| format!("create {}", path.display()))?;
-    let mut writer =
-        PcapWriter::new(BufWriter::new(file)).cannot(|| format!("write {}", path.display()))?;
+    let mut writer = PcapWriter::new(BufWriter::new(file)).cannot(|| format!("write {}", path.display()))?;
     for (number, frame) in (0u64..).zip(frames) {
         let length = u32::try_from(frame.len()).cannot(|| format!("write frame {number}"))?;
         let packet = PcapPacket::new(Duration::from_micros(number), length, frame);

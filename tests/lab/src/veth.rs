@@ -21,7 +21,11 @@ pub struct End<'a> {
 pub fn connect(cables: &[(End, End)]) -> Result<()> {
     let mut lines = String::new();
     for (a, b) in cables {
-        lines.push_str(&format!("link add {} type veth peer {}\n", described(a, "dev"), described(b, "name")));
+        lines.push_str(&format!(
+            "link add {} type veth peer {}\n",
+            described(a, "dev"),
+            described(b, "name")
+        ));
     }
     netns::ip(&lines)?;
     for (a, b) in cables {

@@ -228,7 +228,7 @@ mod tests {
             Ip { header_words: Some(4), ..good.clone() },
             Ip { header_words: Some(8), ..good.clone() },
             Ip { total_length: Some(19), ..good.clone() },
-            Ip { total_length: Some(29), ..good.clone() },
+            Ip { total_length: Some(29), ..good },
         ] {
             assert!(Packet::parse(&spoil.build()).is_none(), "{spoil:?}");
         }
@@ -237,7 +237,8 @@ mod tests {
 
     #[test]
     fn errors_are_told_from_queries() {
-        let message = |kind| Ip::new(Ipv4Addr::LOCALHOST, Ipv4Addr::LOCALHOST, 1, ICMP, icmp(kind, 0, [0; 4], b""));
+        let message =
+            |kind| Ip::new(Ipv4Addr::LOCALHOST, Ipv4Addr::LOCALHOST, 1, ICMP, icmp(kind, 0, [0; 4], b""));
         for (kind, error) in [(0, false), (3, true), (5, true), (8, false), (11, true), (12, true)] {
             let bytes = message(kind).build();
             let icmp = Packet::parse(&bytes).unwrap().icmp().unwrap();
