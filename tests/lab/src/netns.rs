@@ -44,7 +44,7 @@ impl Namespace {
 
     /// Runs `work` in a thread of its own inside the namespace. Sockets opened there stay there for ever.
     pub fn inside<T: Send>(&self, work: impl FnOnce() -> Result<T> + Send) -> Result<T> {
-        let handle = File::open(self.path()).cannot(|| format!("open namespace {}", self.name))?;
+        let handle = File::open(path(&self.name)).cannot(|| format!("open namespace {}", self.name))?;
         thread::scope(|scope| {
             let worker = scope.spawn(|| {
                 setns(&handle, CloneFlags::CLONE_NEWNET)
@@ -84,10 +84,6 @@ impl Namespace {
             fs::write(format!("/proc/sys/{variable}"), value).cannot(|| format!("set {variable} to {value}"))
         })
     }
-
-    fn path(&self) -> PathBuf {
-        PathBuf::from("/run/netns").join(&self.name)
-    }
 }
 
 impl Drop for Namespace {
@@ -96,6 +92,15 @@ impl Drop for Namespace {
             eprintln!("{error}");
         }
     }
+}
+
+/// Whether there is a namespace called `name`.
+pub fn exists(name: &str) -> bool {
+    path(name).exists()
+}
+
+fn path(name: &str) -> PathBuf {
+    PathBuf::from("/run/netns").join(name)
 }
 
 /// A prefix for names that no other process or test uses: `labPID-N`.

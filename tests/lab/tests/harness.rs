@@ -40,13 +40,13 @@ fn a_namespace_is_gone_when_dropped() -> Result<()> {
         return Ok(());
     }
     let namespace = Namespace::unique("gone")?;
-    let path = Path::new("/run/netns").join(namespace.name());
-    assert!(path.exists());
-    assert!(Namespace::named(namespace.name()).is_err(), "a second one of the same name");
-    assert!(path.exists(), "the failed attempt must not remove the first");
+    let name = namespace.name().to_owned();
+    assert!(netns::exists(&name));
+    assert!(Namespace::named(&name).is_err(), "a second one of the same name");
+    assert!(netns::exists(&name), "the failed attempt must not remove the first");
     assert_eq!(namespace.run("cat", &["/proc/sys/net/ipv6/conf/lo/disable_ipv6"])?, "1\n");
     drop(namespace);
-    assert!(!path.exists());
+    assert!(!netns::exists(&name));
     Ok(())
 }
 

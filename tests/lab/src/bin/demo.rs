@@ -61,7 +61,7 @@ fn demo(options: &Options) -> Result<bool> {
 
     checks.heading("three hosts, one router");
     let table = table();
-    let topology = Topology::build(&netns::unique_prefix(), Hosts::Live)?;
+    let topology = Topology::build(&prefix(), Hosts::Live)?;
     let mut router = start_router(options.router, &topology, &table)?;
     Exchange::open(&topology, Hosts::Live)?.open_ways(Duration::from_secs(20))?;
     println!(
@@ -77,6 +77,7 @@ fn demo(options: &Options) -> Result<bool> {
         println!("{text}");
     }
     if options.keep {
+        println!("\n{}", checks.summary());
         play(&topology, directory.path());
     }
     checks.heading("the end");
@@ -84,6 +85,12 @@ fn demo(options: &Options) -> Result<bool> {
     println!("\n{}", checks.summary());
     println!("{:.1} s", seconds(start));
     Ok(checks.all_hold())
+}
+
+/// Namespaces that are easy to type, unless another demo has them.
+fn prefix() -> String {
+    let taken = netns::exists("rb-router") || netns::exists("rb-h1");
+    if taken { netns::unique_prefix() } else { "rb".to_owned() }
 }
 
 fn start_router(who: Who, topology: &Topology, table: &RouteTable) -> Result<Box<dyn Router>> {
