@@ -97,7 +97,8 @@ impl Flat {
     fn search<T>(&self, from: usize, find: impl Fn(&Flat, &str) -> Option<T>, name: &str) -> Option<T> {
         let mut scope = self.elements.get(from).map(|e| e.scope);
         while let Some(s) = scope.and_then(|i| self.scopes.get(i)) {
-            let found = if s.name.is_empty() { find(self, name) } else { find(self, &format!("{}/{name}", s.name)) };
+            let found =
+                if s.name.is_empty() { find(self, name) } else { find(self, &format!("{}/{name}", s.name)) };
             if found.is_some() {
                 return found;
             }

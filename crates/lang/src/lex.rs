@@ -293,8 +293,23 @@ mod tests {
         assert_eq!(
             kinds,
             [
-                Arrow, FatArrow, ColonColon, BarBar, Ellipsis, Semicolon, Comma, OpenParen, CloseParen,
-                OpenBracket, CloseBracket, OpenBrace, CloseBrace, Bar, Minus, Variable, Unknown
+                Arrow,
+                FatArrow,
+                ColonColon,
+                BarBar,
+                Ellipsis,
+                Semicolon,
+                Comma,
+                OpenParen,
+                CloseParen,
+                OpenBracket,
+                CloseBracket,
+                OpenBrace,
+                CloseBrace,
+                Bar,
+                Minus,
+                Variable,
+                Unknown
             ]
         );
     }

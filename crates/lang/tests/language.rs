@@ -36,13 +36,19 @@ fn anonymous_numbering() {
         &["Idle@1 :: Idle", "Discard@3 :: Discard"],
         &["Idle@1 [0] -> [0] Discard@3"],
     );
-    check("a :: Idle; Idle; b :: Idle; Idle", &["a :: Idle", "Idle@2 :: Idle", "b :: Idle", "Idle@4 :: Idle"], &[]);
+    check(
+        "a :: Idle; Idle; b :: Idle; Idle",
+        &["a :: Idle", "Idle@2 :: Idle", "b :: Idle", "Idle@4 :: Idle"],
+        &[],
+    );
     // A taken number is skipped.
     check("Idle@2 :: Idle; Idle; Idle", &["Idle@2 :: Idle", "Idle@3 :: Idle", "Idle@4 :: Idle"], &[]);
     // The pseudo elements of a compound do not count; each compound counts for itself.
-    check("c :: { Idle; Idle -> Discard }", &["c/Idle@1 :: Idle", "c/Idle@2 :: Idle", "c/Discard@3 :: Discard"], &[
-        "c/Idle@2 [0] -> [0] c/Discard@3",
-    ]);
+    check(
+        "c :: { Idle; Idle -> Discard }",
+        &["c/Idle@1 :: Idle", "c/Idle@2 :: Idle", "c/Discard@3 :: Discard"],
+        &["c/Idle@2 [0] -> [0] c/Discard@3"],
+    );
 }
 
 #[test]
@@ -129,7 +135,11 @@ fn declaration_before_use() {
         ["2: class 'Queue' used as element name", "1: used as class here"]
     );
     // A name used only as an element may be the same as that of a class.
-    check("Queue :: Idle -> Discard", &["Queue :: Idle", "Discard@2 :: Discard"], &["Queue [0] -> [0] Discard@2"]);
+    check(
+        "Queue :: Idle -> Discard",
+        &["Queue :: Idle", "Discard@2 :: Discard"],
+        &["Queue [0] -> [0] Discard@2"],
+    );
 }
 
 #[test]
@@ -139,10 +149,14 @@ fn suggestions() {
         ["1:9: no element class `CheckIPHeadr`; did you mean `CheckIPHeader`?"]
     );
     assert_eq!(carets("x :: Quueue(3)"), ["1:6: no element class `Quueue`; did you mean `Queue`?"]);
-    assert_eq!(carets("source :: Idle; sorce -> Discard"), ["1:17: no element `sorce`; did you mean `source`?"]);
-    assert_eq!(carets("elementclass Firewall { Idle } Firewal"), [
-        "1:32: no element class `Firewal`; did you mean `Firewall`?"
-    ]);
+    assert_eq!(
+        carets("source :: Idle; sorce -> Discard"),
+        ["1:17: no element `sorce`; did you mean `source`?"]
+    );
+    assert_eq!(
+        carets("elementclass Firewall { Idle } Firewal"),
+        ["1:32: no element class `Firewal`; did you mean `Firewall`?"]
+    );
     assert_eq!(carets("Zzz(1)"), ["1:1: no element class `Zzz`"]);
 }
 
@@ -151,8 +165,15 @@ fn element_names() {
     assert_eq!(messages("x/1 :: Idle"), ["1: element name 'x/1' has all-digit component"]);
     assert_eq!(messages("1 :: Idle"), ["1: element name '1' has all-digit component"]);
     assert_eq!(messages("c :: { input :: Idle }"), ["1: 'input' is the outside here and cannot be declared"]);
-    check("input :: Idle -> Discard", &["input :: Idle", "Discard@2 :: Discard"], &["input [0] -> [0] Discard@2"]);
-    assert_eq!(messages("elementclass C { b :: Idle } a/b :: Idle; a :: C")[0], "1: redeclaration of element 'a/b'");
+    check(
+        "input :: Idle -> Discard",
+        &["input :: Idle", "Discard@2 :: Discard"],
+        &["input [0] -> [0] Discard@2"],
+    );
+    assert_eq!(
+        messages("elementclass C { b :: Idle } a/b :: Idle; a :: C")[0],
+        "1: redeclaration of element 'a/b'"
+    );
 }
 
 #[test]
@@ -269,7 +290,8 @@ fn groups() {
 
 #[test]
 fn groups_like_connections_written_out() {
-    let grouped = flat("t :: Tee; d :: Discard; t [0-1] => ( -> Paint(1) -> ; [1] -> Paint(2) -> [1] ) => [0-1] d");
+    let grouped =
+        flat("t :: Tee; d :: Discard; t [0-1] => ( -> Paint(1) -> ; [1] -> Paint(2) -> [1] ) => [0-1] d");
     let plain = flat("t :: Tee; d :: Discard; t [0] -> Paint(1) -> d; t [1] -> Paint(2) -> [1] d");
     assert_eq!(elements(&grouped), elements(&plain));
     assert_eq!(connections(&grouped), connections(&plain));
@@ -278,18 +300,18 @@ fn groups_like_connections_written_out() {
 #[test]
 fn group_errors() {
     let one = |text: &str, want: &[&str]| assert_eq!(messages(text), want, "{text}");
-    one("Idle -> ( [0] -> Discard; [2] -> Discard )", &[
-        "1: '<anonymous group>' input 1 missing",
-        "1: input 1 is not used, but this one is",
-    ]);
+    one(
+        "Idle -> ( [0] -> Discard; [2] -> Discard )",
+        &["1: '<anonymous group>' input 1 missing", "1: input 1 is not used, but this one is"],
+    );
     one("g :: ( -> )", &["1: syntax error near '('"]);
     one("Idle -> ( Idle -> input )", &["1: input's inputs may not be used"]);
     one("( output -> Discard )", &["1: output's outputs may not be used"]);
     one("x :: Idle; x -> [0] ( -> Discard; [1] -> Discard )", &["1: '<anonymous group>' input 1 unused"]);
-    one("x :: Idle; x -> [1] ( -> Discard )", &[
-        "1: '<anonymous group>' has no input 1",
-        "1: '<anonymous group>' input 0 unused",
-    ]);
+    one(
+        "x :: Idle; x -> [1] ( -> Discard )",
+        &["1: '<anonymous group>' has no input 1", "1: '<anonymous group>' input 0 unused"],
+    );
     one("Idle -> ( -> Discard", &["1: syntax error near 'end of file'", "1: to close this `(`"]);
 }
 
@@ -324,7 +346,10 @@ fn compounds() {
 fn formals() {
     let class = "elementclass C { $a, COUNT $c, __REST__ $r | Null($a; $c; $r) }";
     let one = |call: &str, want: &str| {
-        assert_eq!(elements(&flat(&format!("{class} c :: C({call})"))), [format!("c/Null@1 :: Null({want})")]);
+        assert_eq!(
+            elements(&flat(&format!("{class} c :: C({call})"))),
+            [format!("c/Null@1 :: Null({want})")]
+        );
     };
     one("1, COUNT 2", "1; 2; ");
     one("COUNT 2, 1, x, y z", "1; 2; x, y z");
@@ -338,9 +363,18 @@ fn formals() {
             "1: C[1 argument, COUNT, __REST__, 0 inputs, 0 outputs]"
         ]
     );
-    assert_eq!(messages("c :: { COUNT $c, $a | }")[0], "1: positional formal parameters come before those with keywords");
-    assert_eq!(messages("c :: { __REST__ $c, A $a | }")[0], "1: `__REST__` must be the last formal parameter");
-    assert_eq!(messages("c :: { $a, $a | }(1, 2)"), ["1: parameter '$a' multiply defined", "1: first defined here"]);
+    assert_eq!(
+        messages("c :: { COUNT $c, $a | }")[0],
+        "1: positional formal parameters come before those with keywords"
+    );
+    assert_eq!(
+        messages("c :: { __REST__ $c, A $a | }")[0],
+        "1: `__REST__` must be the last formal parameter"
+    );
+    assert_eq!(
+        messages("c :: { $a, $a | }(1, 2)"),
+        ["1: parameter '$a' multiply defined", "1: first defined here"]
+    );
     assert_eq!(messages("c :: { $a, b | }")[0], "1: syntax error near 'b'");
     assert_eq!(messages("c :: { $a -> Discard }")[0], "1: syntax error near '->'");
 }
@@ -394,12 +428,15 @@ fn a_single_alternative_gives_plain_port_errors() {
     one("Idle -> f :: F -> Discard; Idle -> [1] f", &["2: 'f' has no input 1"]);
     one("f :: F -> Discard", &["2: 'f' input 0 unused"]);
     one("Idle -> f :: F", &["2: 'f' output 0 unused"]);
-    one("Idle -> [1] f :: F [2] -> Discard", &[
-        "2: 'f' has no input 1",
-        "2: 'f' input 0 unused",
-        "2: 'f' output 0 unused",
-        "2: 'f' has no output 2",
-    ]);
+    one(
+        "Idle -> [1] f :: F [2] -> Discard",
+        &[
+            "2: 'f' has no input 1",
+            "2: 'f' input 0 unused",
+            "2: 'f' output 0 unused",
+            "2: 'f' has no output 2",
+        ],
+    );
     assert_eq!(messages("Idle -> [0-1] c :: { input [1] -> Discard }")[0], "1: '<compound>' input 0 missing");
 }
 
@@ -472,7 +509,11 @@ fn a_ring_of_wires_ends() {
 
 #[test]
 fn define() {
-    check("define($A 1, $B x y); Null($A, $B, ${B[1]}, ${C-7}, $C)", &["Null@1 :: Null(1, x y, y, 7, $C)"], &[]);
+    check(
+        "define($A 1, $B x y); Null($A, $B, ${B[1]}, ${C-7}, $C)",
+        &["Null@1 :: Null(1, x y, y, 7, $C)"],
+        &[],
+    );
     // Several arguments, or none.
     check("define($A 1, $B); Null(a $B $A)", &["Null@1 :: Null(a  1)"], &[]);
     assert_eq!(
@@ -500,17 +541,16 @@ fn variables_are_lexically_scoped() {
 
 #[test]
 fn the_command_line_overrides_top_level_definitions() {
-    let f = flat_with("define($A 1, $B $A); c :: { define($A in); Null($A) } Null($A, $B, $D)", &[("A", "9"), ("D", "d$A")]);
+    let f = flat_with(
+        "define($A 1, $B $A); c :: { define($A in); Null($A) } Null($A, $B, $D)",
+        &[("A", "9"), ("D", "d$A")],
+    );
     assert_eq!(elements(&f), ["Null@2 :: Null(9, 9, d9)", "c/Null@1 :: Null(in)"]);
 }
 
 #[test]
 fn substitution_respects_quotes() {
-    check(
-        r#"define($A "x y"); Null('$A', "<$A>", $A)"#,
-        &[r#"Null@1 :: Null('$A', "<x y>", "x y")"#],
-        &[],
-    );
+    check(r#"define($A "x y"); Null('$A', "<$A>", $A)"#, &[r#"Null@1 :: Null('$A', "<x y>", "x y")"#], &[]);
 }
 
 // ---- require ------------------------------------------------------------------------------------
@@ -545,7 +585,11 @@ fn limits_give_errors() {
     for i in 1..40 {
         text.push_str(&format!("define($a{i} $a{0}$a{0})\n", i - 1));
     }
-    assert!(messages(&text)[0].contains("configuration strings grow to more than 64 MiB"), "{:?}", messages(&text));
+    assert!(
+        messages(&text)[0].contains("configuration strings grow to more than 64 MiB"),
+        "{:?}",
+        messages(&text)
+    );
     let wide = format!("t :: Tee; {}", "t [0-60000] -> t;".repeat(20));
     assert_eq!(messages(&wide).last().unwrap(), "1: more than 1000000 connections");
 }

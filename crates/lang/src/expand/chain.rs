@@ -107,7 +107,9 @@ impl Resolver<'_> {
     }
 
     fn outside_node(&mut self, scope: &Scope, node: &Node, first: bool) -> Offer {
-        let Some(&(input, output)) = scope.outside.last() else { return Offer { inputs: None, outputs: None } };
+        let Some(&(input, output)) = scope.outside.last() else {
+            return Offer { inputs: None, outputs: None };
+        };
         let side = |id| {
             let ports = node.inputs.as_ref().map_or(PortSet::Default, PortSet::written);
             let span = node.inputs.as_ref().map_or(node.span, |p| p.span);
@@ -190,7 +192,8 @@ impl Resolver<'_> {
             }
             Err(mismatch) => {
                 // Long port lists cost time even where they do not fit.
-                self.wires = outputs.iter().chain(&inputs).map(Side::cost).fold(self.wires, usize::saturating_add);
+                self.wires =
+                    outputs.iter().chain(&inputs).map(Side::cost).fold(self.wires, usize::saturating_add);
                 let mut d = Diagnostic::error(link.span, mismatch.message()).code("mismatch");
                 d.help = (!link.parallel).then(|| "use `=>` to connect ports one to one".to_string());
                 self.error(d);

@@ -74,7 +74,9 @@ impl<'p> Expansion<'p> {
         if !crate::has_errors(&self.diagnostics) {
             match self.stitcher.connections() {
                 Ok(connections) => self.flat.connections = connections,
-                Err(span) => self.limit(span, 0, format!("more than {} connections", self.limits.connections)),
+                Err(span) => {
+                    self.limit(span, 0, format!("more than {} connections", self.limits.connections))
+                }
             }
         }
     }
@@ -152,8 +154,7 @@ impl<'p> Expansion<'p> {
         for definitions in &body.definitions {
             let mut values = Vec::with_capacity(definitions.len());
             for d in definitions {
-                let overridden =
-                    place.scope == 0 && self.variables.envs[0].values.contains_key(&d.name.name);
+                let overridden = place.scope == 0 && self.variables.envs[0].values.contains_key(&d.name.name);
                 if !overridden {
                     let value = self.config(&d.value, d.name.span, place);
                     values.push((d.name.name.clone(), value.text));
@@ -266,7 +267,11 @@ impl<'p> Expansion<'p> {
                 tried.push((compound.name.as_str(), body));
             }
             if self.trials > MAX_TRIALS {
-                self.limit(member.span, place.scope, "too many overloaded classes to choose among".to_string());
+                self.limit(
+                    member.span,
+                    place.scope,
+                    "too many overloaded classes to choose among".to_string(),
+                );
                 return Choice::Nothing;
             }
             match &compound.otherwise {

@@ -67,7 +67,11 @@ impl Mismatch {
             Mismatch::ManyToMany => "syntax error: many-to-many connections require '=>'".to_string(),
             Mismatch::TwoExpandable => "at most one expandable port allowed per connection".to_string(),
             Mismatch::Counts(outputs, inputs) => {
-                format!("connection mismatch: {} connected to {}", plural(*outputs, "output"), plural(*inputs, "input"))
+                format!(
+                    "connection mismatch: {} connected to {}",
+                    plural(*outputs, "output"),
+                    plural(*inputs, "input")
+                )
             }
         }
     }

@@ -2,7 +2,9 @@
 
 use super::body::{Body, ClassRef, CompoundClass, INPUT, Member, NodeId, OUTPUT, PortUse, Program};
 use super::{ClassTable, Limits};
-use crate::ast::{Alternative, Block, Class, ClassDefinition, Compound, Definition, Ident, Requirement, Statement};
+use crate::ast::{
+    Alternative, Block, Class, ClassDefinition, Compound, Definition, Ident, Requirement, Statement,
+};
 use crate::diagnostic::Diagnostic;
 use crate::parse::MAX_ERRORS;
 use crate::source::Span;
@@ -94,7 +96,15 @@ impl<'a> Resolver<'a> {
             body.span = a.span;
             outside.push((INPUT, OUTPUT));
         }
-        let mut scope = Scope { id, body, names: HashMap::new(), class_uses: HashMap::new(), variables: HashMap::new(), outside, groups: Vec::new() };
+        let mut scope = Scope {
+            id,
+            body,
+            names: HashMap::new(),
+            class_uses: HashMap::new(),
+            variables: HashMap::new(),
+            outside,
+            groups: Vec::new(),
+        };
         self.classes.push(HashMap::new());
         let at_file = std::mem::replace(&mut self.file_scope, alternative.is_none());
         self.block(&mut scope, block);
@@ -245,7 +255,9 @@ impl<'a> Resolver<'a> {
         if let Some(&member) = scope.names.get(&name.name) {
             let declared = scope.body.members[member].span;
             let message = format!("class '{}' used as element name", name.name);
-            self.error(Diagnostic::error(name.span, message).code("class-as-name").note(declared, "declared here"));
+            self.error(
+                Diagnostic::error(name.span, message).code("class-as-name").note(declared, "declared here"),
+            );
             return ClassRef::Unknown;
         }
         scope.class_uses.entry(name.name.clone()).or_insert(name.span);
@@ -350,7 +362,9 @@ impl<'a> Resolver<'a> {
             self.error(Diagnostic::error(name.span, message).code("redeclaration").note(old, note));
         } else if let Some(&used) = scope.class_uses.get(text) {
             let message = format!("class '{text}' used as element name");
-            self.error(Diagnostic::error(name.span, message).code("class-as-name").note(used, "used as class here"));
+            self.error(
+                Diagnostic::error(name.span, message).code("class-as-name").note(used, "used as class here"),
+            );
         }
     }
 }

@@ -79,7 +79,11 @@ impl Variables {
                 };
                 out.push_slice(text, kept..at);
                 let origin = text.span_of(at..after);
-                if quoted { out.push(&escaped(&value), origin) } else { out.push(&value, origin) }
+                if quoted {
+                    out.push(&escaped(&value), origin)
+                } else {
+                    out.push(&value, origin)
+                }
                 if out.text.len() > self.budget {
                     return Err(TooLong);
                 }
@@ -250,8 +254,7 @@ mod tests {
     #[test]
     fn places_point_at_the_variable() {
         let values = [("x".to_string(), "long value".to_string())].into();
-        let mut variables =
-            Variables { envs: vec![Env { values, ..Env::default() }], budget: 100 };
+        let mut variables = Variables { envs: vec![Env { values, ..Env::default() }], budget: 100 };
         let text = Text::verbatim("ab $x cd", crate::Span::new(0, 50..58));
         let Ok(out) = variables.substitute(&text, 0) else { panic!("too long") };
         assert_eq!(out.text, "ab long value cd");

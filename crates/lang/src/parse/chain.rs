@@ -214,8 +214,10 @@ impl Parser<'_> {
 
     /// Ports where nothing is connected, and places where the outside cannot be meant.
     fn check_ends(&mut self, chain: &Chain) -> Parsed<()> {
-        let lists: Vec<&[Node]> =
-            std::iter::once(&chain.first).chain(chain.links.iter().map(|l| &l.nodes)).map(Vec::as_slice).collect();
+        let lists: Vec<&[Node]> = std::iter::once(&chain.first)
+            .chain(chain.links.iter().map(|l| &l.nodes))
+            .map(Vec::as_slice)
+            .collect();
         let last = lists.len() - 1;
         let mut failed = false;
         for (i, nodes) in lists.iter().enumerate() {
@@ -226,7 +228,8 @@ impl Parser<'_> {
                 }
                 if let (Some(ports), true) = (&node.inputs, i == 0) {
                     self.diagnostics.push(
-                        Diagnostic::warning(ports.span, "input ports ignored at start of chain").code("ports"),
+                        Diagnostic::warning(ports.span, "input ports ignored at start of chain")
+                            .code("ports"),
                     );
                 }
                 if let (Some(ports), true) = (&node.outputs, i == last) {

@@ -79,7 +79,12 @@ impl Parser<'_> {
         }
         let starts = matches!(
             self.token.kind,
-            Kind::Ident | Kind::Elementclass | Kind::Define | Kind::Require | Kind::OpenBrace | Kind::OpenParen
+            Kind::Ident
+                | Kind::Elementclass
+                | Kind::Define
+                | Kind::Require
+                | Kind::OpenBrace
+                | Kind::OpenParen
         );
         if !starts && !self.closes_block() {
             self.expected("`;`");

@@ -4,8 +4,18 @@
 use lang::{Diagnostic, Flat, SourceMap, Target, expand, parse, to_click_format};
 
 pub const CLASSES: [&str; 12] = [
-    "Idle", "Discard", "Counter", "Queue", "Unqueue", "Tee", "Paint", "Print", "Script", "Null",
-    "CheckIPHeader", "RoundRobinSched",
+    "Idle",
+    "Discard",
+    "Counter",
+    "Queue",
+    "Unqueue",
+    "Tee",
+    "Paint",
+    "Print",
+    "Script",
+    "Null",
+    "CheckIPHeader",
+    "RoundRobinSched",
 ];
 
 /// Parses and expands; all diagnostics in one list.
@@ -60,7 +70,8 @@ pub fn elements(flat: &Flat) -> Vec<String> {
     flat.elements
         .iter()
         .map(|e| {
-            let config = if e.config.text.is_empty() { String::new() } else { format!("({})", e.config.text) };
+            let config =
+                if e.config.text.is_empty() { String::new() } else { format!("({})", e.config.text) };
             format!("{} :: {}{config}", e.name, e.class)
         })
         .collect()
