@@ -65,7 +65,7 @@ pub struct Flat {
     pub requirements: Vec<Requirement>,
     /// Elements of the outer level first, in text order, then the insides of compounds.
     pub elements: Vec<FlatElement>,
-    /// Connections; no two are equal.
+    /// Connections, ordered by the output they leave and then the input they reach; no two are equal.
     pub connections: Vec<FlatConnection>,
     /// The outside (index 0) and every compound element.
     pub scopes: Vec<Scope>,

@@ -4,14 +4,15 @@
 const MAX_NAME: usize = 64;
 
 /// The candidate nearest to `name` by edit distance (insert, delete, replace, swap neighbours), if it is near
-/// enough: at most a third of the letters differ, at least one may. Letter case counts half.
+/// enough: at most a third of the letters differ. Letter case counts half.
 pub fn nearest<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     if name.is_empty() || name.len() > MAX_NAME {
         return None;
     }
     let wanted: Vec<char> = name.chars().collect();
     // Distances are doubled so that a change of case can cost one half.
-    let limit = 2 * (wanted.len() / 3).max(1);
+    // In names of one or two letters only the case may differ.
+    let limit = 2 * (wanted.len() / 3) + usize::from(wanted.len() < 3);
     let mut best: Option<(usize, &str)> = None;
     for candidate in candidates {
         if candidate == name || candidate.len() > MAX_NAME {
@@ -63,5 +64,7 @@ mod tests {
         assert_eq!(nearest("Cuonter", names), Some("Counter"));
         assert_eq!(nearest("Discard", names), None);
         assert_eq!(nearest("", names), None);
+        assert_eq!(nearest("a", ["b", "A"]), Some("A"));
+        assert_eq!(nearest("ab", ["ac", "abc"]), None);
     }
 }

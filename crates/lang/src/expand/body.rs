@@ -89,7 +89,14 @@ impl PortUse {
 
     /// The lowest port below `count` which is not connected.
     pub fn gap(&self, count: u32) -> Option<u32> {
-        (self.0.len() < count as usize).then(|| (0..count).find(|p| !self.0.contains_key(p))).flatten()
+        let mut wanted = 0;
+        for &port in self.0.range(..count).map(|(p, _)| p) {
+            if port != wanted {
+                break;
+            }
+            wanted += 1;
+        }
+        (wanted < count).then_some(wanted)
     }
 
     /// The first connected port at or above `count`, and where.

@@ -97,6 +97,8 @@ impl Stitcher {
                 }
             }
         }
+        // The same connections in the same order, however groups and compounds are written.
+        all.sort_by_key(|c| (c.from, c.to));
         Ok(all)
     }
 }

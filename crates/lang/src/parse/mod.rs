@@ -133,7 +133,11 @@ impl<'a> Parser<'a> {
     fn config(&mut self) -> Parsed<Text> {
         let open = self.token.span;
         let Some(span) = self.lexer.config(open) else {
+            // What follows may be anything; the next statement is looked for behind the next `;`.
             self.token = self.lexer.next();
+            while !matches!(self.token.kind, Kind::Semicolon | Kind::End) {
+                self.advance();
+            }
             return Err(Failed);
         };
         self.last = Span { start: span.end, end: span.end + 1, ..span };
