@@ -7,8 +7,8 @@ use crate::notify::Notifier;
 use crate::spec::Spec;
 use crate::time::Clock;
 use io::{Devices, OpenError};
-use lang::Span;
-use lang::args::{ArgError, Args};
+use lang::args::Args;
+use lang::{Diagnostic, Span};
 use std::any::Any;
 use std::marker::PhantomData;
 use std::sync::Arc;
@@ -146,34 +146,30 @@ pub struct LocalCx {
 
 /// Mistakes in one element's configuration, or what went wrong while it was initialised.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct ConfigErrors(pub Vec<ArgError>);
+pub struct ConfigErrors(pub Vec<Diagnostic>);
 
 impl ConfigErrors {
-    /// One mistake that concerns the whole configuration string.
-    pub fn new(message: impl Into<String>) -> ConfigErrors {
-        ConfigErrors(vec![ArgError::new(None, message)])
+    /// One mistake at `span` (for instance `args.span_of("DEVNAME")`).
+    pub fn new(span: Span, message: impl Into<String>) -> ConfigErrors {
+        ConfigErrors(vec![Diagnostic::error(span, message)])
+    }
+
+    /// A device that cannot be had, named at `span`.
+    pub fn open(span: Span, error: OpenError) -> ConfigErrors {
+        let d = Diagnostic::error(span, error.message).code("device");
+        ConfigErrors(vec![if error.help.is_empty() { d } else { d.help(error.help) }])
     }
 }
 
-impl From<ArgError> for ConfigErrors {
-    fn from(e: ArgError) -> ConfigErrors {
-        ConfigErrors(vec![e])
+impl From<Vec<Diagnostic>> for ConfigErrors {
+    fn from(list: Vec<Diagnostic>) -> ConfigErrors {
+        ConfigErrors(list)
     }
 }
 
-impl From<Vec<ArgError>> for ConfigErrors {
-    fn from(e: Vec<ArgError>) -> ConfigErrors {
-        ConfigErrors(e)
-    }
-}
-
-impl From<OpenError> for ConfigErrors {
-    fn from(e: OpenError) -> ConfigErrors {
-        let mut error = ArgError::new(None, e.message);
-        if !e.help.is_empty() {
-            error = error.help(e.help);
-        }
-        ConfigErrors(vec![error])
+impl From<Diagnostic> for ConfigErrors {
+    fn from(one: Diagnostic) -> ConfigErrors {
+        ConfigErrors(vec![one])
     }
 }
 

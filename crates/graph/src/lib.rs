@@ -25,7 +25,8 @@ pub use class::{
 pub use element::{Agnostic, Cx, Element, Loss, Simple};
 pub use engine::{Engine, Round};
 pub use handlers::{Handler, HandlerCx, HandlerError, Handlers};
-pub use lang::args::{ArgError, Args};
+pub use lang::args::{ArgError, Args, FromArg};
+pub use lang::{Diagnostic, Span, Text};
 pub use notify::{Listener, Notifier};
 pub use out::{Out, Up, Way};
 pub use plan::{Kind, Plan};

@@ -48,6 +48,7 @@ pub struct Router {
     devices: Arc<dyn Devices>,
     pool: Pool,
     burst: usize,
+    warnings: Vec<Diagnostic>,
 }
 
 /// One element's counts, all workers together.
@@ -98,7 +99,7 @@ impl Router {
     pub fn new(flat: Flat, classes: &ClassTable, options: &Options) -> Result<Router, Vec<Diagnostic>> {
         let plan = Plan::new(&flat, classes)?;
         let workers = options.workers.max(1);
-        let (shared, homes) = configure_all(&plan, &flat, options)?;
+        let (shared, homes, warnings) = configure_all(&plan, &flat, options)?;
         initialize_all(&plan, &flat, &shared, &options.devices)?;
         let storages = connect_storages(&plan, &shared, &homes, workers);
         let losses: Vec<usize> = plan.nodes.iter().map(|n| n.spec().losses.len()).collect();
@@ -115,6 +116,7 @@ impl Router {
             flat,
             shared,
             homes,
+            warnings,
         })
     }
 
@@ -196,6 +198,11 @@ impl Router {
             }
         }
         wires
+    }
+
+    /// What is doubtful but usable.
+    pub fn warnings(&self) -> &[Diagnostic] {
+        &self.warnings
     }
 
     /// The checked graph.
@@ -403,7 +410,7 @@ impl Router {
     }
 }
 
-type Configured = (Vec<Arc<dyn AnyShared>>, Homes);
+type Configured = (Vec<Arc<dyn AnyShared>>, Homes, Vec<Diagnostic>);
 
 /// Configures all elements, information first, and settles who lives where.
 fn configure_all(plan: &Plan, flat: &Flat, options: &Options) -> Result<Configured, Vec<Diagnostic>> {
@@ -421,10 +428,10 @@ fn configure_all(plan: &Plan, flat: &Flat, options: &Options) -> Result<Configur
         }
     };
     configure_phase(Phase::Normal, plan, flat, options, &homes, &mut shared, &mut errors);
-    if !errors.is_empty() {
+    if lang::has_errors(&errors) {
         return Err(errors);
     }
-    Ok((shared.into_iter().flatten().collect(), homes))
+    Ok((shared.into_iter().flatten().collect(), homes, errors))
 }
 
 fn configure_phase(
@@ -449,9 +456,12 @@ fn configure_phase(
             burst: options.burst,
             resolve: &|name| flat.resolve(i, name).map(NodeId::new),
         };
-        let mut args = Args::new(&flat.elements[i].config);
+        let mut args = Args::of(flat, i);
         match node.class.configure(&mut args, &cx) {
-            Ok(value) => shared[i] = Some(value),
+            Ok(value) => {
+                shared[i] = Some(value);
+                errors.extend(args.take_warnings());
+            }
             Err(e) => errors.extend(diagnostics(plan, flat, id, "configuring", e)),
         }
     }
@@ -459,10 +469,11 @@ fn configure_phase(
 
 fn diagnostics(plan: &Plan, flat: &Flat, id: NodeId, doing: &str, errors: ConfigErrors) -> Vec<Diagnostic> {
     let node = plan.node(id);
-    let make = |e: lang::args::ArgError| {
-        let mut d =
-            e.into_diagnostic(node.span).context(node.span, format!("While {doing} '{}'", node.title()));
-        d.uses = flat.uses(id.index());
+    let make = |mut d: Diagnostic| {
+        if d.context.is_none() {
+            d = d.context(node.span, format!("While {doing} '{}'", node.title()));
+            d.uses = flat.uses(id.index());
+        }
         d
     };
     errors.0.into_iter().map(make).collect()

@@ -47,10 +47,8 @@ impl Args {
     }
 
     /// Only these words are keywords; other arguments that begin with upper-case words are positional.
-    #[must_use]
-    pub fn keywords(mut self, known: &[&'static str]) -> Args {
+    pub fn keywords(&mut self, known: &[&'static str]) {
         self.known = Some(known.to_vec());
-        self
     }
 
     /// How many arguments have not been taken.
@@ -351,7 +349,8 @@ mod tests {
         let mut a = args("allow tcp port 80, DENY all, -");
         let all: Vec<String> = a.all().into_iter().map(|t| t.text).collect();
         assert_eq!((a.finish(), all.join("|")), (Ok(()), "allow tcp port 80|DENY all|-".to_string()));
-        let mut a = args("HELLO world, MAXLENGTH 5").keywords(&["MAXLENGTH"]);
+        let mut a = args("HELLO world, MAXLENGTH 5");
+        a.keywords(&["MAXLENGTH"]);
         let (length, label) = (a.keyword("MAXLENGTH", 0u32), a.optional("LABEL", String::new()));
         assert_eq!((a.finish(), length, label), (Ok(()), 5, "HELLO world".to_string()));
     }
