@@ -274,22 +274,26 @@ impl<C: Class> AnyClass for Of<C> {
 /// The classes that configurations may use.
 #[derive(Clone, Copy)]
 pub struct ClassTable {
-    /// All classes.
-    pub classes: &'static [&'static dyn AnyClass],
+    /// All classes, by layer.
+    pub layers: &'static [&'static [&'static dyn AnyClass]],
     /// Other names of classes: alias and name.
     pub aliases: &'static [(&'static str, &'static str)],
 }
 
 impl ClassTable {
+    /// All classes.
+    pub fn iter(&self) -> impl Iterator<Item = &'static dyn AnyClass> + use<> {
+        self.layers.iter().flat_map(|layer| layer.iter().copied())
+    }
+
     /// The class of this name or alias.
     pub fn find(&self, name: &str) -> Option<&'static dyn AnyClass> {
         let name = self.aliases.iter().find(|(alias, _)| *alias == name).map_or(name, |(_, name)| name);
-        self.classes.iter().copied().find(|c| c.spec().name == name)
+        self.iter().find(|c| c.spec().name == name)
     }
 
     /// All names and aliases.
     pub fn names(&self) -> impl Iterator<Item = &'static str> + use<> {
-        let (classes, aliases) = (self.classes, self.aliases);
-        classes.iter().map(|c| c.spec().name).chain(aliases.iter().map(|(alias, _)| *alias))
+        self.iter().map(|c| c.spec().name).chain(self.aliases.iter().map(|(alias, _)| *alias))
     }
 }

@@ -131,6 +131,15 @@ impl<C: 'static> Handlers<C> {
     }
 }
 
+/// Reads a value that was written to a handler.
+///
+/// # Errors
+/// What is wrong with the text, for whoever wrote it.
+pub fn value<T: lang::args::FromArg>(text: &str) -> Result<T, String> {
+    let text = lang::Text::verbatim(text.trim(), lang::Span::default());
+    T::from_arg(&text).map_err(|e| e.message)
+}
+
 /// Why a handler call failed; the texts are Click's.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum HandlerError {

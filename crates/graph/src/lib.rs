@@ -24,7 +24,7 @@ pub use class::{
 };
 pub use element::{Agnostic, Cx, Element, Loss, Simple};
 pub use engine::{Engine, Round};
-pub use handlers::{Handler, HandlerCx, HandlerError, Handlers};
+pub use handlers::{Handler, HandlerCx, HandlerError, Handlers, value};
 pub use lang::args::{ArgError, Args, FromArg};
 pub use lang::{Diagnostic, Span, Text};
 pub use notify::{Listener, Notifier};

@@ -155,7 +155,7 @@ impl Out<'_> {
         }
         match self.core.wires.output(self.node, output) {
             Some(to) if worker != self.core.worker => {
-                self.core.hand_off(worker, Sent { to: to.local(), batch })
+                self.core.hand_off(worker, Sent { to: to.local(), batch });
             }
             _ => self.core.emit(self.node, output, batch),
         }

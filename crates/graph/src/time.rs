@@ -29,7 +29,7 @@ pub enum Clock {
 impl Clock {
     /// The real clock.
     pub fn real() -> Clock {
-        let start = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |d| nanos(d));
+        let start = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, nanos);
         Clock::Real { start, since: Instant::now() }
     }
 

@@ -20,7 +20,6 @@ impl Target {
     /// The element.
     #[inline]
     pub fn node(self) -> NodeId {
-        #[expect(clippy::cast_possible_truncation, reason = "masked to 31 bits")]
         NodeId(((self.0 & !REMOTE) >> 32) as u32)
     }
 

@@ -143,7 +143,7 @@ impl Engine {
         Round {
             useful: useful || waiting,
             ready: self.tasks.ready(),
-            next_timer: self.core.timers.next(),
+            next_timer: self.core.timers.next_due(),
             stop: std::mem::take(&mut self.core.stop_requested),
         }
     }

@@ -43,7 +43,7 @@ impl Timers {
     }
 
     /// When the next timer is due.
-    pub fn next(&mut self) -> Option<Nanos> {
+    pub fn next_due(&mut self) -> Option<Nanos> {
         while let Some(Reverse((time, serial, node))) = self.heap.peek().copied() {
             if self.set[node.index()] == Some((time, serial)) {
                 return Some(time);
@@ -55,7 +55,7 @@ impl Timers {
 
     /// Takes the next timer that is due at `now`.
     pub fn pop_due(&mut self, now: Nanos) -> Option<NodeId> {
-        if self.next()? > now {
+        if self.next_due()? > now {
             return None;
         }
         let Reverse((_, _, node)) = self.heap.pop()?;
@@ -77,11 +77,11 @@ mod tests {
         t.set(NodeId(1), 40);
         t.set(NodeId(3), 10);
         t.cancel(NodeId(3));
-        assert_eq!(t.next(), Some(20));
+        assert_eq!(t.next_due(), Some(20));
         assert_eq!(t.pop_due(19), None);
         let fired: Vec<_> = std::iter::from_fn(|| t.pop_due(100)).map(|n| n.0).collect();
         assert_eq!(fired, [2, 1, 0]);
-        assert_eq!(t.next(), None);
+        assert_eq!(t.next_due(), None);
     }
 
     #[test]

@@ -90,7 +90,7 @@ impl Plan {
                     outputs: Vec::new(),
                 }),
                 None => {
-                    errors.push(Diagnostic::error(e.span, format!("unknown element class '{}'", e.class)))
+                    errors.push(Diagnostic::error(e.span, format!("unknown element class '{}'", e.class)));
                 }
             }
         }
