@@ -1,0 +1,198 @@
+//! All DPDK devices of the process: from names to ports.
+
+use crate::device::Device;
+use crate::eal::{Eal, EalOptions};
+use crate::names;
+use crate::pool::{DpdkPool, MOST_DATA_ROOM, Size};
+use io::{Claim, Devices, Limits, NoDevices, OpenError, Port};
+use packet::{BufferSource, Pool};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// Buffers on top of what the rings of all ports hold: batches under way, queues of the configuration, caches.
+const SPARE_BUFFERS: u32 = 32_768;
+/// Buffers that rings may take, as long as it is not known which ports there will be.
+const RING_BUFFERS: u32 = 8_192;
+/// Room for a full-sized Ethernet frame with two VLAN tags, and what drivers align it to.
+const DATA_ROOM: u16 = 2048;
+
+/// The devices of a process, behind DPDK. Starts DPDK when the first device is named.
+///
+/// A device is written as
+/// - a DPDK port number (`0`) or the name of a DPDK device (`net_pcap0`) that EAL arguments made;
+/// - a virtual device with its arguments (`net_null0`, `net_tap0,iface=t0`), or `tap:NAME` for a Linux tap;
+/// - a Linux interface of the current network namespace: `eth1` or `af_packet:eth1` through a raw socket, `af_xdp:eth1`
+///   through an XDP socket (one queue);
+/// - a PCI address (`0000:3b:00.0`) of a device that is bound to a driver for user space.
+pub struct DpdkDevices {
+    options: EalOptions,
+    // For configurations that name no device: they get buffers of the heap.
+    without: NoDevices,
+    state: Mutex<State>,
+}
+
+#[derive(Default)]
+struct State {
+    eal: Option<Result<Arc<Eal>, OpenError>>,
+    wish: Option<(usize, u16)>,
+    devices: Vec<Device>,
+    pool: Option<Arc<DpdkPool>>,
+    /// Buffers that had not come back when everything was closed.
+    missing: usize,
+}
+
+impl DpdkDevices {
+    /// Devices for a process that starts DPDK with these options, if at all.
+    pub fn new(options: EalOptions) -> DpdkDevices {
+        let without = NoDevices::new("");
+        DpdkDevices { options, without, state: Mutex::default() }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Stops and closes everything, as [`Devices::stop`] does; returns how many buffers had not come back, which is
+    /// 0 unless packets or queues are still in use.
+    pub fn close(&self) -> usize {
+        let mut state = self.lock();
+        state.close();
+        state.missing
+    }
+}
+
+impl Drop for DpdkDevices {
+    fn drop(&mut self) {
+        self.close();
+    }
+}
+
+impl Devices for DpdkDevices {
+    fn limits(&self, name: &str) -> Result<Limits, OpenError> {
+        let mut state = self.lock();
+        let index = state.find(name, &self.options)?;
+        state.devices[index].limits()
+    }
+
+    fn claim(&self, name: &str, claim: Claim) -> Result<(), OpenError> {
+        let mut state = self.lock();
+        let index = state.find(name, &self.options)?;
+        state.devices[index].claim(claim)
+    }
+
+    fn start(&self) -> Result<(), OpenError> {
+        let mut state = self.lock();
+        let result = state.start();
+        if result.is_err() {
+            state.close();
+        }
+        result
+    }
+
+    fn port(&self, name: &str) -> Result<Arc<dyn Port>, OpenError> {
+        let mut state = self.lock();
+        let index = state.find(name, &self.options)?;
+        match state.devices[index].port() {
+            Some(port) => Ok(port.clone()),
+            None => Err(OpenError::new(format!("{name} is not started"), "")),
+        }
+    }
+
+    fn pool(&self) -> Pool {
+        let mut state = self.lock();
+        if state.devices.is_empty() {
+            return self.without.pool();
+        }
+        match state.pool() {
+            Ok(pool) => Pool::new(pool),
+            // `start` meets the same failure and reports it.
+            Err(_) => self.without.pool(),
+        }
+    }
+
+    fn set_pool_size(&self, buffers: usize, data_room: u16) {
+        self.lock().wish = Some((buffers, data_room));
+    }
+
+    fn stop(&self) {
+        self.close();
+    }
+}
+
+impl State {
+    /// EAL, started if it was not yet.
+    fn eal(&mut self, options: &EalOptions) -> Result<Arc<Eal>, OpenError> {
+        let memory = self.size(RING_BUFFERS).memory();
+        self.eal.get_or_insert_with(|| Eal::init(options, memory)).clone()
+    }
+
+    /// Size of the pool if rings hold `rings` buffers.
+    fn size(&self, rings: u32) -> Size {
+        let (buffers, room) = self.wish.unwrap_or((0, 0));
+        let buffers = match u32::try_from(buffers) {
+            Ok(0) => SPARE_BUFFERS + rings,
+            Ok(n) => n,
+            Err(_) => u32::MAX,
+        };
+        let frames = self.devices.iter().map(Device::frame_room).max().unwrap_or(0);
+        let frames = u16::try_from(frames).unwrap_or(u16::MAX).min(MOST_DATA_ROOM);
+        let data_room = if room == 0 { DATA_ROOM.max(frames) } else { room.min(MOST_DATA_ROOM) };
+        Size { buffers, data_room: data_room.next_multiple_of(64) }
+    }
+
+    /// Index of the device of this name, which becomes known if it was not.
+    fn find(&mut self, name: &str, options: &EalOptions) -> Result<usize, OpenError> {
+        if let Some(index) = self.devices.iter().position(|d| d.is_called(name)) {
+            return Ok(index);
+        }
+        let target = names::parse(name)?;
+        let eal = self.eal(options)?;
+        let device = Device::new(&eal, name, target)?;
+        if let Some(index) = self.devices.iter().position(|d| d.is_same(&device)) {
+            self.devices[index].also_called(name);
+            return Ok(index);
+        }
+        self.devices.push(device);
+        Ok(self.devices.len() - 1)
+    }
+
+    fn start(&mut self) -> Result<(), OpenError> {
+        let Some(eal) = self.eal.clone() else { return Ok(()) };
+        let eal = eal?;
+        for device in &mut self.devices {
+            device.plug(&eal)?;
+        }
+        let pool = self.pool()?;
+        for device in &mut self.devices {
+            device.start(&eal, &pool)?;
+        }
+        Ok(())
+    }
+
+    /// The pool, made if it was not yet.
+    fn pool(&mut self) -> Result<Arc<DpdkPool>, OpenError> {
+        if let Some(pool) = &self.pool {
+            return Ok(pool.clone());
+        }
+        let Some(eal) = self.eal.clone() else { return Err(OpenError::new("DPDK is not running", "")) };
+        let rings = self.devices.iter().map(Device::ring_buffers).sum();
+        let pool = Arc::new(DpdkPool::new(&eal?, self.size(rings))?);
+        self.pool = Some(pool.clone());
+        Ok(pool)
+    }
+
+    /// Stops and closes all ports, and counts what is missing.
+    fn close(&mut self) {
+        let Some(Ok(eal)) = self.eal.clone() else { return };
+        let listener = eal.listen();
+        for device in self.devices.drain(..) {
+            device.close();
+        }
+        if let Some(pool) = self.pool.take() {
+            self.missing = pool.in_use();
+        }
+        drop(listener);
+        eal.remove_files();
+        // Whoever still holds the EAL keeps it running; nothing new can be opened.
+        self.eal = Some(Err(OpenError::new("the devices were closed", "")));
+    }
+}

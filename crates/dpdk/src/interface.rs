@@ -1,0 +1,121 @@
+//! Linux interfaces: those facts and settings that the drivers on top of them do not pass on.
+#![allow(unsafe_code)]
+
+use std::ffi::{CStr, CString};
+use std::io::{Error, Result};
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::sync::Arc;
+
+/// A Linux interface of the network namespace in which it was found.
+#[derive(Clone, Debug)]
+pub(crate) struct Interface {
+    pub name: String,
+    // Stays in its namespace even if the thread that asks later is in another.
+    socket: Arc<OwnedFd>,
+}
+
+impl PartialEq for Interface {
+    fn eq(&self, other: &Interface) -> bool {
+        self.name == other.name
+    }
+}
+
+impl Eq for Interface {}
+
+impl Interface {
+    /// The interface of this name in the current network namespace.
+    pub(crate) fn find(name: &str) -> Option<Interface> {
+        let c_name = CString::new(name).ok()?;
+        // SAFETY: the name is NUL-terminated.
+        if unsafe { libc::if_nametoindex(c_name.as_ptr()) } == 0 {
+            return None;
+        }
+        // SAFETY: plain system call; the result is checked.
+        let fd = unsafe { libc::socket(libc::AF_INET, libc::SOCK_DGRAM | libc::SOCK_CLOEXEC, 0) };
+        if fd < 0 {
+            return None;
+        }
+        // SAFETY: the descriptor was just made and nobody else owns it.
+        let socket = Arc::new(unsafe { OwnedFd::from_raw_fd(fd) });
+        Some(Interface { name: name.to_owned(), socket })
+    }
+
+    /// Largest IP packet in bytes.
+    pub(crate) fn mtu(&self) -> Result<u32> {
+        let request = self.ioctl(libc::SIOCGIFMTU, self.request())?;
+        // SAFETY: the kernel filled in the MTU, and any bits are a number.
+        Ok(u32::try_from(unsafe { request.ifr_ifru.ifru_mtu }).unwrap_or(0))
+    }
+
+    /// Sets the MTU. Needs CAP_NET_ADMIN.
+    pub(crate) fn set_mtu(&self, mtu: u32) -> Result<()> {
+        let mut request = self.request();
+        request.ifr_ifru.ifru_mtu = i32::try_from(mtu).unwrap_or(i32::MAX);
+        self.ioctl(libc::SIOCSIFMTU, request).map(|_| ())
+    }
+
+    /// True if the interface is up and has a carrier.
+    pub(crate) fn running(&self) -> Result<bool> {
+        let both = libc::IFF_UP | libc::IFF_RUNNING;
+        Ok(self.flags()? & both == both)
+    }
+
+    /// True if the interface takes frames for any address because somebody asked for it.
+    pub(crate) fn promiscuous(&self) -> Result<bool> {
+        Ok(self.flags()? & libc::IFF_PROMISC != 0)
+    }
+
+    fn flags(&self) -> Result<i32> {
+        let request = self.ioctl(libc::SIOCGIFFLAGS, self.request())?;
+        // SAFETY: the kernel filled in the flags, and any bits are a number.
+        Ok(i32::from(unsafe { request.ifr_ifru.ifru_flags }))
+    }
+
+    fn request(&self) -> libc::ifreq {
+        // SAFETY: all-zero is a valid ifreq.
+        let mut request: libc::ifreq = unsafe { std::mem::zeroed() };
+        // The name is shorter than the field, or the kernel would not know it; the last byte stays 0 in any case.
+        let room = request.ifr_name.len() - 1;
+        for (to, from) in request.ifr_name[..room].iter_mut().zip(self.name.bytes()) {
+            *to = from.cast_signed();
+        }
+        request
+    }
+
+    fn ioctl(&self, what: libc::Ioctl, mut request: libc::ifreq) -> Result<libc::ifreq> {
+        // SAFETY: the requests used here read and write one ifreq.
+        if unsafe { libc::ioctl(self.socket.as_raw_fd(), what, &raw mut request) } < 0 {
+            return Err(Error::last_os_error());
+        }
+        Ok(request)
+    }
+}
+
+/// The names of all interfaces of the current network namespace.
+pub(crate) fn all() -> Vec<String> {
+    let mut names = Vec::new();
+    // SAFETY: returns NULL or an array that ends with an entry of index 0 and is ours to free.
+    let list = unsafe { libc::if_nameindex() };
+    let mut entry = list;
+    // SAFETY: `entry` walks from the start of the array to its end mark, not beyond.
+    while let Some(one) = unsafe { entry.as_ref() }
+        && one.if_index != 0
+        && !one.if_name.is_null()
+    {
+        // SAFETY: the name is NUL-terminated.
+        names.push(unsafe { CStr::from_ptr(one.if_name) }.to_string_lossy().into_owned());
+        // SAFETY: this entry was not the last.
+        entry = unsafe { entry.add(1) };
+    }
+    if !list.is_null() {
+        // SAFETY: the list came from if_nameindex and is not used any more.
+        unsafe { libc::if_freenameindex(list) };
+    }
+    names
+}
+
+/// True if Linux would take this as an interface name, and DPDK's device arguments can carry it.
+pub(crate) fn is_valid_name(name: &str) -> bool {
+    let good = |b: u8| b.is_ascii_alphanumeric() || b"._-".contains(&b);
+    (1..=15).contains(&name.len()) && name.bytes().all(good) && name != "." && name != ".."
+}

@@ -1,0 +1,190 @@
+#define _GNU_SOURCE
+#include <pthread.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <rte_bus.h>
+#include <rte_log.h>
+
+#include "shim.h"
+
+_Static_assert(sizeof(struct rte_mbuf) == 128, "two cache lines");
+_Static_assert(RTE_PKTMBUF_HEADROOM == 128, "headroom as in the crate packet");
+_Static_assert(RB_OFFSET_pool < 64 && RB_OFFSET_next == 64, "what the fast path reads lies in the first cache line");
+_Static_assert(RTE_MBUF_F_RX_RSS_HASH == 1ULL << 1, "RB_RX_RSS_HASH");
+_Static_assert((RTE_MBUF_F_EXTERNAL | RTE_MBUF_F_INDIRECT) == (3ULL << 61), "RB_NOT_OURS");
+
+int rb_errno(void)
+{
+	return rte_errno;
+}
+
+/* ---- log ---- */
+
+static struct {
+	pthread_mutex_t lock;
+	size_t used;
+	int echo;
+	char text[8192];
+} rb_log = { .lock = PTHREAD_MUTEX_INITIALIZER };
+
+static ssize_t rb_log_write(void *cookie, const char *text, size_t size)
+{
+	(void)cookie;
+	int level = rte_log_cur_msg_loglevel();
+	pthread_mutex_lock(&rb_log.lock);
+	if (level >= 0 && level <= (int)RTE_LOG_WARNING) {
+		size_t room = sizeof(rb_log.text) - rb_log.used;
+		size_t n = size < room ? size : room;
+		memcpy(rb_log.text + rb_log.used, text, n);
+		rb_log.used += n;
+	}
+	if (rb_log.echo)
+		fwrite(text, 1, size, stderr);
+	pthread_mutex_unlock(&rb_log.lock);
+	return (ssize_t)size;
+}
+
+int rb_log_open(int echo)
+{
+	cookie_io_functions_t io = { .write = rb_log_write };
+	FILE *stream = fopencookie(NULL, "w", io);
+	if (stream == NULL)
+		return -1;
+	setvbuf(stream, NULL, _IOLBF, 0);
+	rb_log.echo = echo;
+	return rte_openlog_stream(stream);
+}
+
+size_t rb_log_take(char *text, size_t size)
+{
+	pthread_mutex_lock(&rb_log.lock);
+	size_t n = rb_log.used < size ? rb_log.used : size;
+	memcpy(text, rb_log.text, n);
+	rb_log.used = 0;
+	pthread_mutex_unlock(&rb_log.lock);
+	return n;
+}
+
+/* ---- ports ---- */
+
+int rb_info(uint16_t port, struct rb_info *out)
+{
+	struct rte_eth_dev_info info;
+	int error = rte_eth_dev_info_get(port, &info);
+	if (error != 0)
+		return error;
+	out->driver = info.driver_name;
+	out->socket = rte_eth_dev_socket_id(port);
+	out->max_rx_queues = info.max_rx_queues;
+	out->max_tx_queues = info.max_tx_queues;
+	out->rx_descriptors = info.default_rxportconf.ring_size;
+	out->tx_descriptors = info.default_txportconf.ring_size;
+	out->max_rx_len = info.max_rx_pktlen;
+	return 0;
+}
+
+int rb_link(uint16_t port, struct rb_link *out)
+{
+	struct rte_eth_link link;
+	memset(&link, 0, sizeof(link));
+	int error = rte_eth_link_get_nowait(port, &link);
+	if (error != 0)
+		return error;
+	out->up = link.link_status == RTE_ETH_LINK_UP;
+	out->full_duplex = link.link_duplex == RTE_ETH_LINK_FULL_DUPLEX;
+	out->mbps = link.link_speed == RTE_ETH_SPEED_NUM_UNKNOWN ? 0 : link.link_speed;
+	return 0;
+}
+
+int rb_device(uint16_t port, const char **bus, const char **device)
+{
+	struct rte_eth_dev_info info;
+	int error = rte_eth_dev_info_get(port, &info);
+	if (error != 0)
+		return error;
+	if (info.device == NULL)
+		return -ENODEV;
+	*bus = rte_bus_name(rte_dev_bus(info.device));
+	*device = rte_dev_name(info.device);
+	return 0;
+}
+
+int rb_configure(uint16_t port, uint16_t rx_queues, uint16_t tx_queues, uint32_t mtu)
+{
+	struct rte_eth_dev_info info;
+	struct rte_eth_conf conf;
+	int error = rte_eth_dev_info_get(port, &info);
+	if (error != 0)
+		return error;
+	memset(&conf, 0, sizeof(conf));
+	conf.rxmode.mtu = mtu;
+	/* Packets leave as single unshared buffers of one pool, so drivers may put them back without looking. */
+	conf.txmode.offloads = info.tx_offload_capa & RTE_ETH_TX_OFFLOAD_MBUF_FAST_FREE;
+	uint64_t fields = info.flow_type_rss_offloads & (RTE_ETH_RSS_IP | RTE_ETH_RSS_TCP | RTE_ETH_RSS_UDP);
+	if (fields != 0 && rx_queues > 0) {
+		conf.rxmode.mq_mode = RTE_ETH_MQ_RX_RSS;
+		conf.rxmode.offloads = info.rx_offload_capa & RTE_ETH_RX_OFFLOAD_RSS_HASH;
+		conf.rx_adv_conf.rss_conf.rss_hf = fields;
+	}
+	return rte_eth_dev_configure(port, rx_queues, tx_queues, &conf);
+}
+
+int rb_rx_queue(uint16_t port, uint16_t queue, uint16_t descriptors, struct rte_mempool *pool)
+{
+	/* A device without a socket says -1, which is SOCKET_ID_ANY. */
+	return rte_eth_rx_queue_setup(port, queue, descriptors, (unsigned int)rte_eth_dev_socket_id(port), NULL, pool);
+}
+
+int rb_tx_queue(uint16_t port, uint16_t queue, uint16_t descriptors)
+{
+	return rte_eth_tx_queue_setup(port, queue, descriptors, (unsigned int)rte_eth_dev_socket_id(port), NULL);
+}
+
+/* ---- packets ---- */
+
+uint16_t rb_rx_burst(uint16_t port, uint16_t queue, struct rte_mbuf **packets, uint16_t n)
+{
+	return rte_eth_rx_burst(port, queue, packets, n);
+}
+
+uint16_t rb_tx_burst(uint16_t port, uint16_t queue, struct rte_mbuf **packets, uint16_t n)
+{
+	return rte_eth_tx_burst(port, queue, packets, n);
+}
+
+int rb_alloc(struct rte_mempool *pool, struct rte_mbuf **packets, unsigned int n)
+{
+	return rte_pktmbuf_alloc_bulk(pool, packets, n);
+}
+
+void rb_put(struct rte_mempool *pool, struct rte_mbuf **packets, unsigned int n)
+{
+	rte_mempool_put_bulk(pool, (void *const *)packets, n);
+}
+
+void rb_free(struct rte_mbuf *packet)
+{
+	rte_pktmbuf_free(packet);
+}
+
+struct rte_mbuf *rb_own(struct rte_mempool *pool, struct rte_mbuf *packet, int *too_long)
+{
+	struct rte_mbuf *copy = NULL;
+	uint32_t length = rte_pktmbuf_pkt_len(packet);
+
+	*too_long = length + RTE_PKTMBUF_HEADROOM > rte_pktmbuf_data_room_size(pool);
+	if (!*too_long)
+		copy = rte_pktmbuf_alloc(pool);
+	if (copy != NULL) {
+		char *to = rte_pktmbuf_append(copy, (uint16_t)length);
+		const void *from = rte_pktmbuf_read(packet, 0, length, to);
+		/* rte_pktmbuf_read copies only what lies in several segments. */
+		if (from != NULL && from != to)
+			memcpy(to, from, length);
+		copy->ol_flags = packet->ol_flags & RTE_MBUF_F_RX_RSS_HASH;
+		copy->hash.rss = packet->hash.rss;
+	}
+	rte_pktmbuf_free(packet);
+	return copy;
+}
