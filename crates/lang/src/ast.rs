@@ -42,6 +42,8 @@ pub struct Item {
     pub after: Vec<Comment>,
     /// Whether an empty line stands before it and its comments.
     pub blank_before: bool,
+    /// Whether an empty line stands between its comments and itself.
+    pub blank_after_comments: bool,
 }
 
 /// A statement.
@@ -52,9 +54,18 @@ pub enum Statement {
     /// `elementclass N { ... }` or `elementclass N M`.
     Class(ClassDefinition),
     /// `define($A 1, $B 2)`.
-    Define(Vec<Definition>),
+    Define(Arguments<Definition>),
     /// `require(package X, library F)`.
-    Require(Vec<Requirement>),
+    Require(Arguments<Requirement>),
+}
+
+/// What stands in the parentheses of `define` or `require`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Arguments<T> {
+    /// As written.
+    pub text: Text,
+    /// As understood.
+    pub items: Vec<T>,
 }
 
 /// `elementclass N ...`.

@@ -75,7 +75,7 @@ impl<'p> Expansion<'p> {
             match self.stitcher.connections() {
                 Ok(connections) => self.flat.connections = connections,
                 Err(span) => {
-                    self.limit(span, 0, format!("more than {} connections", self.limits.connections))
+                    self.limit(span, 0, format!("more than {} connections", self.limits.connections));
                 }
             }
         }

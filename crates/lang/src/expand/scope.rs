@@ -126,9 +126,9 @@ impl<'a> Resolver<'a> {
             match &item.statement {
                 Statement::Chain(chain) => self.chain(scope, chain),
                 Statement::Class(definition) => self.class_definition(scope, definition),
-                Statement::Define(definitions) => self.define(scope, definitions),
+                Statement::Define(definitions) => self.define(scope, &definitions.items),
                 Statement::Require(requirements) => {
-                    for r in requirements {
+                    for r in &requirements.items {
                         self.requirement(scope, r);
                     }
                 }

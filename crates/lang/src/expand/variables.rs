@@ -61,7 +61,8 @@ impl Variables {
         while pos < bytes.len() {
             let (unit, end, _) = unit_at(bytes, pos);
             let quoted = unit == Unit::Double;
-            if !quoted && !(unit == Unit::Plain && bytes[pos] == b'$') {
+            let variable = unit == Unit::Plain && bytes[pos] == b'$';
+            if !quoted && !variable {
                 pos = end;
                 continue;
             }
@@ -79,11 +80,7 @@ impl Variables {
                 };
                 out.push_slice(text, kept..at);
                 let origin = text.span_of(at..after);
-                if quoted {
-                    out.push(&escaped(&value), origin)
-                } else {
-                    out.push(&value, origin)
-                }
+                out.push(&if quoted { escaped(&value) } else { value }, origin);
                 if out.text.len() > self.budget {
                     return Err(TooLong);
                 }

@@ -30,6 +30,11 @@ impl Parser<'_> {
         while self.eat(Kind::Comma) {
             nodes.push(self.node()?);
         }
+        // Comments within a list move behind it.
+        let comments = nodes.iter_mut().flat_map(|n| std::mem::take(&mut n.comments)).collect();
+        if let Some(last) = nodes.last_mut() {
+            last.comments = comments;
+        }
         Ok(nodes)
     }
 

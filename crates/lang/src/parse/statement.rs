@@ -2,7 +2,7 @@
 
 use super::{Failed, MAX_NESTING, Parsed, Parser};
 use crate::args;
-use crate::ast::{Block, Class, ClassDefinition, Definition, Ident, Item, Requirement, Statement};
+use crate::ast::{Arguments, Block, Class, ClassDefinition, Definition, Ident, Item, Requirement, Statement};
 use crate::lex::{Comment, Kind};
 use crate::source::Span;
 use crate::text::Text;
@@ -45,13 +45,21 @@ impl Parser<'_> {
             }
             let start = self.token.span;
             let blank_before = self.blank_line_before(before.first().map_or(start, |c| c.span));
+            let blank_after_comments = !before.is_empty() && self.blank_line_before(start);
             let outcome = self.statement();
             let span = start.to(self.last);
             match outcome {
                 Ok(statement) => {
                     self.end_of_statement();
                     let after = self.trailing_comments(&mut stray);
-                    block.items.push(Item { statement, span, before, after, blank_before });
+                    block.items.push(Item {
+                        statement,
+                        span,
+                        before,
+                        after,
+                        blank_before,
+                        blank_after_comments,
+                    });
                 }
                 Err(Failed) => {
                     self.recover();
@@ -142,13 +150,14 @@ impl Parser<'_> {
             Kind::Elementclass => self.class_definition(),
             Kind::Define => {
                 self.advance();
-                let arguments = self.keyword_arguments("define")?;
-                self.definitions(arguments)
+                let text = self.keyword_arguments("define")?;
+                Ok(self.definitions(text))
             }
             Kind::Require => {
                 self.advance();
-                let arguments = self.keyword_arguments("require")?;
-                Ok(Statement::Require(arguments.iter().map(requirement).collect()))
+                let text = self.keyword_arguments("require")?;
+                let items = args::split(&text).iter().map(requirement).collect();
+                Ok(Statement::Require(Arguments { text, items }))
             }
             Kind::Provide => {
                 let span = self.token.span;
@@ -160,11 +169,11 @@ impl Parser<'_> {
         }
     }
 
-    fn keyword_arguments(&mut self, word: &str) -> Parsed<Vec<Text>> {
+    fn keyword_arguments(&mut self, word: &str) -> Parsed<Text> {
         if !self.at(Kind::OpenParen) {
             return Err(self.expected(&format!("`(` behind `{word}`")));
         }
-        Ok(args::split(&self.config()?))
+        self.config()
     }
 
     fn class_definition(&mut self) -> Parsed<Statement> {
@@ -181,18 +190,18 @@ impl Parser<'_> {
         Ok(Statement::Class(ClassDefinition { name, class }))
     }
 
-    fn definitions(&mut self, arguments: Vec<Text>) -> Parsed<Statement> {
-        let mut all = Vec::with_capacity(arguments.len());
-        for argument in arguments {
+    fn definitions(&mut self, text: Text) -> Statement {
+        let mut items = Vec::new();
+        for argument in args::split(&text) {
             match definition(&argument) {
-                Some(d) => all.push(d),
+                Some(d) => items.push(d),
                 None => {
                     let d = self.error(argument.span, "expected `$NAME VALUE` in `define`");
                     d.click = Some("syntax error in 'define'".to_string());
                 }
             }
         }
-        Ok(Statement::Define(all))
+        Statement::Define(Arguments { text, items })
     }
 }
 
