@@ -1,5 +1,5 @@
 //! A handful of tiny classes, and a way to run texts with them.
-#![allow(dead_code, missing_docs, reason = "each test program uses a part")]
+#![allow(dead_code, missing_docs, clippy::unwrap_used, reason = "test code: each program uses a part")]
 
 use graph::{
     Agnostic, Args, Class, ClassTable, Clock, ConfigErrors, Configure, Cx, Element, Engine, Handlers,
