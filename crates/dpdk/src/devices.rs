@@ -102,6 +102,10 @@ impl Devices for DpdkDevices {
         }
     }
 
+    fn ports(&self) -> Vec<Arc<dyn Port>> {
+        self.lock().devices.iter().filter_map(|d| d.port().map(|p| p.clone() as Arc<dyn Port>)).collect()
+    }
+
     fn pool(&self) -> Pool {
         let mut state = self.lock();
         if state.devices.is_empty() {
