@@ -19,6 +19,7 @@
 pub mod args;
 pub mod ast;
 mod diagnostic;
+pub mod draw;
 mod expand;
 mod flat;
 mod lex;
