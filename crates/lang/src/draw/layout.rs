@@ -1,6 +1,6 @@
 //! Where the boxes stand and which way the arrows take.
 
-use super::order::{Layers, layers};
+use super::order::{Arrow, Layers, layers};
 
 /// What is to be drawn: sizes of the boxes, and arrows with the ports they use.
 pub(super) struct Drawing {
@@ -23,8 +23,8 @@ pub(super) struct Point {
 pub(super) struct Layout {
     /// Upper left corner of each box.
     pub boxes: Vec<Point>,
-    /// For each arrow its points, from the output to the input.
-    pub arrows: Vec<Vec<Point>>,
+    /// For each arrow its points, from the output to the input, and whether it runs upward between them.
+    pub arrows: Vec<(Vec<Point>, bool)>,
     pub width: f64,
     pub height: f64,
 }
@@ -37,8 +37,14 @@ const ROUNDS: usize = 10;
 
 pub(super) fn layout(drawing: &Drawing) -> Layout {
     let count = drawing.widths.len();
-    let ends: Vec<(usize, usize)> = drawing.arrows.iter().map(|(f, t)| (f.0, t.0)).collect();
-    let layers = layers(count, &ends);
+    let at = |port: u32, count: u32| (f64::from(port) + 0.5) / f64::from(count.max(1)) - 0.5;
+    let arrow = |&(from, to): &((usize, u32), (usize, u32))| Arrow {
+        from: from.0,
+        to: to.0,
+        leaves: at(from.1, drawing.ports[from.0].1),
+        arrives: at(to.1, drawing.ports[to.0].0),
+    };
+    let layers = layers(count, &drawing.arrows.iter().map(arrow).collect::<Vec<_>>());
     let width = |v: usize| drawing.widths.get(v).copied().unwrap_or(8.0);
     let centers = centers(&layers, &width);
     let top = |row: usize| MARGIN + row as f64 * (BOX_HEIGHT + ROW_GAP);
@@ -62,7 +68,7 @@ pub(super) fn layout(drawing: &Drawing) -> Layout {
                 points[first..].reverse();
             }
             points.push(end);
-            points
+            (points, *upward)
         })
         .collect();
     let right = boxes.iter().zip(&drawing.widths).map(|(p, w)| p.x + w);
@@ -95,7 +101,10 @@ fn centers(layers: &Layers, width: &dyn Fn(usize) -> f64) -> Vec<f64> {
         for row in rows {
             let wish = |v: usize| {
                 let near = layers.above[v].iter().chain(&layers.below[v]);
-                let (sum, n) = near.fold((0.0, 0.0), |(s, n), &u| (s + center[u], n + 1.0));
+                let (sum, n) = near.fold((0.0, 0.0), |(sum, n), u| {
+                    let straight = center[u.vertex] + u.there * width(u.vertex) - u.here * width(v);
+                    (sum + straight, n + 1.0)
+                });
                 if n > 0.0 { sum / n } else { center[v] }
             };
             let wishes: Vec<f64> = row.iter().map(|&v| wish(v)).collect();

@@ -7,10 +7,28 @@ pub(super) struct Layers {
     /// Row of each vertex.
     pub row: Vec<usize>,
     /// Neighbours in the row above, and in the row below.
-    pub above: Vec<Vec<usize>>,
-    pub below: Vec<Vec<usize>>,
+    pub above: Vec<Vec<Neighbour>>,
+    pub below: Vec<Vec<Neighbour>>,
     /// For each arrow its vertices from top to bottom, and whether it runs upward in truth.
     pub paths: Vec<(Vec<usize>, bool)>,
+}
+
+/// The other end of a piece of an arrow.
+#[derive(Clone, Copy)]
+pub(super) struct Neighbour {
+    pub vertex: usize,
+    /// Where the piece meets this vertex, and where the other: from -0.5, left, to 0.5, right.
+    pub here: f64,
+    pub there: f64,
+}
+
+/// An arrow between boxes, and where on the width of its boxes it leaves and arrives, from -0.5 to 0.5.
+#[derive(Clone, Copy)]
+pub(super) struct Arrow {
+    pub from: usize,
+    pub to: usize,
+    pub leaves: f64,
+    pub arrives: f64,
 }
 
 /// Sweeps over the rows when ordering; more hardly help.
@@ -19,9 +37,10 @@ const SWEEPS: usize = 12;
 /// With more bends than this, arrows are drawn straight.
 const MAX_BENDS: usize = 50_000;
 
-pub(super) fn layers(boxes: usize, arrows: &[(usize, usize)]) -> Layers {
-    let upward = back_edges(boxes, arrows);
-    let row = longest_paths(boxes, arrows, &upward);
+pub(super) fn layers(boxes: usize, arrows: &[Arrow]) -> Layers {
+    let ends: Vec<(usize, usize)> = arrows.iter().map(|a| (a.from, a.to)).collect();
+    let upward = back_edges(boxes, &ends);
+    let row = longest_paths(boxes, &ends, &upward);
     let mut layers = Layers {
         rows: vec![Vec::new(); row.iter().max().map_or(0, |m| m + 1)],
         above: vec![Vec::new(); boxes],
@@ -29,15 +48,20 @@ pub(super) fn layers(boxes: usize, arrows: &[(usize, usize)]) -> Layers {
         paths: Vec::with_capacity(arrows.len()),
         row,
     };
-    let span = |(a, b): (usize, usize)| layers.row[a].abs_diff(layers.row[b]).saturating_sub(1);
-    let bends: usize = arrows.iter().map(|&e| span(e)).sum();
+    let span = |(a, b): (usize, usize)| layers.row[a].abs_diff(layers.row[b]) + 1;
+    let bends: usize = ends.iter().map(|&e| span(e)).sum();
     for v in 0..boxes {
         let row = layers.row[v];
         layers.rows[row].push(v);
     }
-    for (&(from, to), &up) in arrows.iter().zip(&upward) {
-        let (top, bottom) = if up { (to, from) } else { (from, to) };
-        let path = layers.path(top, bottom, bends <= MAX_BENDS);
+    for (arrow, &up) in arrows.iter().zip(&upward) {
+        let (from, to) = ((arrow.from, arrow.leaves), (arrow.to, arrow.arrives));
+        let ((top, _), (bottom, _)) = if up { (to, from) } else { (from, to) };
+        let (first, last) = (layers.row[top], layers.row[bottom]);
+        // An arrow that runs upward goes around both its boxes, so it is bent beside them too.
+        let rows = if up { first..last + 1 } else { first + 1..last };
+        let path = layers.path(top, bottom, if bends <= MAX_BENDS { rows } else { 0..0 });
+        layers.connect(&path, if up { (0.0, 0.0) } else { (from.1, to.1) });
         layers.paths.push((path, up));
     }
     layers.arrange();
@@ -117,26 +141,32 @@ fn longest_paths(boxes: usize, arrows: &[(usize, usize)], upward: &[bool]) -> Ve
 }
 
 impl Layers {
-    fn path(&mut self, top: usize, bottom: usize, bend: bool) -> Vec<usize> {
+    /// A path from box to box with a bend in each of `rows`.
+    fn path(&mut self, top: usize, bottom: usize, rows: std::ops::Range<usize>) -> Vec<usize> {
         let mut path = vec![top];
-        if bend {
-            for row in self.row[top] + 1..self.row[bottom] {
-                let v = self.row.len();
-                self.row.push(row);
-                self.rows[row].push(v);
-                self.above.push(Vec::new());
-                self.below.push(Vec::new());
-                path.push(v);
-            }
+        for row in rows {
+            let v = self.row.len();
+            self.row.push(row);
+            self.rows[row].push(v);
+            self.above.push(Vec::new());
+            self.below.push(Vec::new());
+            path.push(v);
         }
         path.push(bottom);
-        for pair in path.windows(2) {
-            if self.row[pair[0]] + 1 == self.row[pair[1]] {
-                self.below[pair[0]].push(pair[1]);
-                self.above[pair[1]].push(pair[0]);
+        path
+    }
+
+    /// Makes the vertices of a path neighbours; `at` is where it meets its first and last.
+    fn connect(&mut self, path: &[usize], at: (f64, f64)) {
+        for (i, pair) in path.windows(2).enumerate() {
+            let (top, bottom) = (pair[0], pair[1]);
+            if self.row[top] + 1 == self.row[bottom] {
+                let out = if i == 0 { at.0 } else { 0.0 };
+                let into = if i + 2 == path.len() { at.1 } else { 0.0 };
+                self.below[top].push(Neighbour { vertex: bottom, here: out, there: into });
+                self.above[bottom].push(Neighbour { vertex: top, here: into, there: out });
             }
         }
-        path
     }
 
     /// Moves each vertex to the mean place of its neighbours, down and up in turn, and keeps the best order.
@@ -162,7 +192,7 @@ impl Layers {
                     if list.is_empty() {
                         place[v] as f64
                     } else {
-                        list.iter().map(|&n| place[n] as f64).sum::<f64>() / list.len() as f64
+                        list.iter().map(|n| place[n.vertex] as f64 + n.there).sum::<f64>() / list.len() as f64
                     }
                 };
                 let mut keyed: Vec<(f64, usize)> = self.rows[r].iter().map(|&v| (mean(v), v)).collect();
@@ -189,14 +219,19 @@ impl Layers {
     fn row_crossings(&self, row: &[usize], place: &[usize]) -> u64 {
         let mut ends = Vec::new();
         for &v in row {
-            let mut targets: Vec<usize> = self.below[v].iter().map(|&b| place[b]).collect();
-            targets.sort_unstable();
-            ends.extend(targets);
+            let target = |n: &Neighbour| place[n.vertex] as f64 + n.there;
+            let mut pieces: Vec<(f64, f64)> = self.below[v].iter().map(|n| (n.here, target(n))).collect();
+            pieces.sort_by(|a, b| a.0.total_cmp(&b.0).then(a.1.total_cmp(&b.1)));
+            ends.extend(pieces.into_iter().map(|p| p.1));
         }
-        let size = ends.iter().max().map_or(0, |m| m + 1);
+        let mut ranks = ends.clone();
+        ranks.sort_by(f64::total_cmp);
+        ranks.dedup();
+        let size = ranks.len();
+        let ends = ends.iter().map(|e| ranks.partition_point(|r| r < e));
         let mut tree = vec![0u64; size + 1];
         let mut total = 0;
-        for (seen, &end) in ends.iter().enumerate() {
+        for (seen, end) in ends.enumerate() {
             let (mut i, mut not_right) = (end + 1, 0);
             while i > 0 {
                 not_right += tree[i];
@@ -217,6 +252,18 @@ impl Layers {
 mod tests {
     use super::*;
 
+    fn layers(boxes: usize, arrows: &[(usize, usize)]) -> Layers {
+        let arrow = |&(from, to): &(usize, usize)| Arrow { from, to, leaves: 0.0, arrives: 0.0 };
+        super::layers(boxes, &arrows.iter().map(arrow).collect::<Vec<_>>())
+    }
+
+    #[test]
+    fn ports_decide_the_order_of_boxes_below() {
+        let arrow = |to, leaves| Arrow { from: 0, to, leaves, arrives: 0.0 };
+        let l = super::layers(4, &[arrow(1, 0.3), arrow(2, 0.0), arrow(3, -0.3)]);
+        assert_eq!(l.rows[1], [3, 2, 1]);
+    }
+
     #[test]
     fn rows_follow_the_arrows() {
         let l = layers(4, &[(0, 1), (1, 2), (0, 3), (3, 2), (0, 2)]);
@@ -224,7 +271,7 @@ mod tests {
         let l = layers(3, &[(0, 1), (1, 2), (2, 0)]);
         assert_eq!(&l.row[..3], [0, 1, 2].as_slice());
         assert!(l.paths[2].1, "the arrow that closes the cycle runs upward");
-        assert_eq!(l.paths[2].0.len(), 3, "it is bent once");
+        assert_eq!(l.paths[2].0.len(), 5, "it is bent in each of the three rows");
     }
 
     #[test]
@@ -238,6 +285,6 @@ mod tests {
     #[test]
     fn an_arrow_to_itself_is_no_obstacle() {
         let l = layers(1, &[(0, 0)]);
-        assert_eq!(l.rows, [vec![0]]);
+        assert_eq!((l.rows, l.paths), (vec![vec![0, 1]], vec![(vec![0, 1, 0], true)]));
     }
 }

@@ -25,8 +25,8 @@ pub fn svg(flat: &Flat, kinds: &Kinds<'_>) -> String {
          orient=\"auto\"><path d=\"M0 0L8 4L0 8z\" fill=\"#444\"/></marker></defs>\n\
          <rect width=\"100%\" height=\"100%\" fill=\"white\"/>\n"
     );
-    for points in &layout.arrows {
-        arrow(&mut out, points);
+    for (points, upward) in &layout.arrows {
+        arrow(&mut out, points, *upward);
     }
     for (i, e) in flat.elements.iter().enumerate() {
         element_box(&mut out, &layout, &drawing, i, &e.name, &e.class, &e.config.text);
@@ -68,20 +68,21 @@ fn drawing(flat: &Flat) -> Drawing {
     Drawing { widths, ports, arrows }
 }
 
-/// A smooth line through the points, vertical at both ends.
-fn arrow(out: &mut String, points: &[Point]) {
-    let [first, .., last] = points else { return };
-    let _ = write!(out, "<path d=\"M{:.1} {:.1}", first.x, first.y + 6.0);
+/// A smooth line through the points, which leaves downward and arrives from above.
+fn arrow(out: &mut String, points: &[Point], upward: bool) {
+    let [first, between @ .., last] = points else { return };
+    let start = Point { x: first.x, y: first.y + 6.0 };
     let end = Point { x: last.x, y: last.y - 1.0 };
-    let mut at = Point { x: first.x, y: first.y + 6.0 };
-    for &to in points[1..points.len() - 1].iter().chain([&end]) {
-        // An arrow that runs upward leaves downward and arrives from above, so it bows out.
-        let reach = ((to.y - at.y).abs() / 2.0).max(18.0);
-        let bends = if to.y >= at.y || points.len() == 2 { (reach, reach) } else { (-reach, -reach) };
-        let out_y = if at.y == first.y + 6.0 { at.y + bends.0.abs() } else { at.y + bends.0 };
-        let in_y = if to == end { to.y - bends.1.abs() } else { to.y - bends.1 };
-        let _ = write!(out, "C{:.1} {out_y:.1} {:.1} {in_y:.1} {:.1} {:.1}", at.x, to.x, to.x, to.y);
-        at = to;
+    let _ = write!(out, "<path d=\"M{:.1} {:.1}", start.x, start.y);
+    // Which way the line runs at the bends.
+    let way = if upward && !between.is_empty() { -1.0 } else { 1.0 };
+    let mut at = (start, 1.0);
+    for (i, &to) in between.iter().chain([&end]).enumerate() {
+        let arrives = if i == between.len() { 1.0 } else { way };
+        let reach = ((to.y - at.0.y).abs() / 2.0).max(18.0);
+        let (leave_y, arrive_y) = (at.0.y + at.1 * reach, to.y - arrives * reach);
+        let _ = write!(out, "C{:.1} {leave_y:.1} {:.1} {arrive_y:.1} {:.1} {:.1}", at.0.x, to.x, to.x, to.y);
+        at = (to, way);
     }
     out.push_str("\" fill=\"none\" stroke=\"#444\" marker-end=\"url(#tip)\"/>\n");
 }
