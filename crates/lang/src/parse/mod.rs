@@ -16,7 +16,7 @@ pub const MAX_NESTING: usize = 64;
 /// After this many errors a text is not read further.
 pub(crate) const MAX_ERRORS: usize = 500;
 
-/// Parses one source of the map. Line directives found in it take effect in the map.
+/// Parses one source of the map, whatever bytes it was made of. Line directives found in it take effect in the map.
 ///
 /// The tree holds whatever could be understood, so it can be expanded even after errors to find more of them.
 pub fn parse(sources: &mut SourceMap, source: u32) -> (Ast, Vec<Diagnostic>) {
