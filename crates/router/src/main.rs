@@ -9,6 +9,7 @@
 
 mod cli;
 mod config;
+mod markdown;
 mod run;
 
 use std::process::ExitCode;
