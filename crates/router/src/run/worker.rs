@@ -65,7 +65,8 @@ impl Run {
             *mine = is;
         }
         // A worker that was sent something has its bell rung until it is awake again, so this cannot be premature.
-        let finished = !self.endless && idle.iter().all(|i| *i) && !self.mailboxes.iter().any(|m| m.is_rung());
+        let finished =
+            !self.endless && idle.iter().all(|i| *i) && !self.mailboxes.iter().any(|m| m.is_rung());
         drop(idle);
         if finished {
             self.stop();
