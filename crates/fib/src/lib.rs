@@ -24,7 +24,10 @@ mod poptrie;
 mod prefix;
 mod radix;
 mod rib;
+mod route_file;
 mod route_table;
+mod stat;
+mod synth;
 
 pub use dir24_8::Dir24_8;
 pub use linear::LinearTable;
@@ -34,4 +37,7 @@ pub use poptrie::Poptrie;
 pub use prefix::{Address, Family, Prefix, Prefix4, Prefix6, PrefixError};
 pub use radix::Radix;
 pub use rib::{Iter, Rib};
+pub use route_file::{LineError, MAX_ERRORS, RouteError, RouteFile, RouteFileErrors};
 pub use route_table::{ApplyError, ChangeError, Route, RouteChange, RouteTable};
+pub use stat::{LengthRow, MemoryRow, TableStat, stat4, stat6};
+pub use synth::{MAX_ROUTES, Synth, SynthError, synth};

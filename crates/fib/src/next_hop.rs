@@ -15,6 +15,9 @@ use serde::{Serialize, Serializer};
 pub struct NextHopId(NonZeroU32);
 
 impl NextHopId {
+    /// The number of the first next hop.
+    pub const MIN: NextHopId = NextHopId(NonZeroU32::MIN);
+
     /// The number of the next hop at `index`, which must be below 2³²−1.
     #[inline]
     pub const fn new(index: u32) -> Option<NextHopId> {

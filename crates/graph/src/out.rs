@@ -190,11 +190,11 @@ impl Up<'_> {
         let Some(mut element) = self.slots.get_mut(node.index()).and_then(Option::take) else {
             return Batch::empty();
         };
-        let began = out.core.timed.then(tsc);
+        let began = out.core.timed.then(|| (tsc(), std::mem::take(&mut out.core.nested_cycles)));
         let mut up = Up { slots: self.slots, node };
         let mut nested = Out { core: out.core, node };
         let batch = element.pull(port, max, cx, &mut up, &mut nested);
-        out.core.flush_aside(node);
+        out.core.flush_aside();
         self.slots[node.index()] = Some(element);
         out.core.count_pull(node, batch.len(), began);
         batch

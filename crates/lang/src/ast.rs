@@ -27,6 +27,9 @@ pub struct Block {
     pub items: Vec<Item>,
     /// Comments behind the last statement.
     pub tail: Vec<Comment>,
+    /// Identifiers in statements that could not be understood: what they declare is not known, so that they
+    /// are missing later is no news.
+    pub lost: Vec<String>,
 }
 
 /// A statement with the comments that belong to it.

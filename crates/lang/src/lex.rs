@@ -61,6 +61,8 @@ pub(crate) struct Lexer<'a> {
     pub marks: Vec<LineMark>,
     /// Comments between tokens which nobody has taken yet.
     pub pending: Vec<Comment>,
+    /// Configuration strings without an end; looking for each takes a walk to the end of the text.
+    pub unclosed: usize,
     /// Where comments are, those within configuration strings too.
     pub comment_spans: Vec<Span>,
 }
@@ -97,12 +99,18 @@ impl<'a> Lexer<'a> {
             marks: Vec::new(),
             pending: Vec::new(),
             comment_spans: Vec::new(),
+            unclosed: 0,
         }
     }
 
     /// A second reader that begins where this one is.
     pub fn ahead(&self) -> Lexer<'a> {
-        Lexer { pos: self.pos, ..Lexer::new(self.text, self.source) }
+        self.ahead_at(self.pos)
+    }
+
+    /// A second reader that begins at `pos`.
+    pub fn ahead_at(&self, pos: usize) -> Lexer<'a> {
+        Lexer { pos, ..Lexer::new(self.text, self.source) }
     }
 
     pub fn span(&self, start: usize, end: usize) -> Span {
@@ -251,6 +259,7 @@ impl<'a> Lexer<'a> {
             }
             pos = end;
         }
+        self.unclosed += 1;
         // The text is going to be read again as statements.
         self.comment_spans.truncate(comments);
         self.marks.truncate(marks);

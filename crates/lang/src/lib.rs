@@ -1,13 +1,13 @@
 //! The Click language: lex, parse, expand, print, diagnostics.
 //!
 //! ```
-//! use lang::{SourceMap, expand, parse, render};
+//! use lang::{SourceMap, compile, render};
 //!
 //! let mut sources = SourceMap::new();
 //! let main = sources.add("config", "Idle -> Qeue(10) -> Discard;");
-//! let (ast, errors) = parse(&mut sources, main);
-//! assert!(errors.is_empty());
-//! let errors = expand(&ast, &["Idle", "Queue", "Discard"], &[]).unwrap_err();
+//! let no_libraries = |_: &str, _: &str| Err("there are no libraries".to_string());
+//! let classes = ["Idle", "Queue", "Discard"];
+//! let errors = compile(&mut sources, main, &no_libraries, &classes, &[]).unwrap_err();
 //! assert_eq!(
 //!     render(&errors, &sources, false).lines().next(),
 //!     Some("config:1:9: error: no element class `Qeue`; did you mean `Queue`?")
@@ -19,6 +19,7 @@
 pub mod args;
 pub mod ast;
 mod diagnostic;
+pub mod draw;
 mod expand;
 mod flat;
 mod lex;
@@ -34,7 +35,7 @@ pub use diagnostic::{Diagnostic, Label, Severity, has_errors, render, to_click_f
 pub use expand::{ClassTable, Limits, expand, expand_within};
 pub use flat::{Flat, FlatConnection, FlatElement, Scope, Target};
 pub use lex::Comment;
-pub use library::{Load, library_candidates, load_libraries};
+pub use library::{Load, compile, library_candidates, load_libraries};
 pub use parse::{MAX_NESTING, parse};
 pub use source::{MAX_SOURCE_BYTES, Position, Source, SourceMap, Span};
 pub use suggest::nearest;

@@ -1,7 +1,9 @@
-//! `require(library F)`: another file's text, put in once.
+//! From a file with the libraries it requires to a flat configuration.
 
 use crate::ast::{Ast, Block, Requirement, Statement};
-use crate::diagnostic::Diagnostic;
+use crate::diagnostic::{Diagnostic, has_errors};
+use crate::expand::{ClassTable, expand};
+use crate::flat::Flat;
 use crate::parse::parse;
 use crate::source::SourceMap;
 use std::collections::HashSet;
@@ -72,6 +74,35 @@ fn read(
     Ok(inner.block)
 }
 
+/// Parses a source and the libraries it requires, and expands it: all errors in one list, in text order.
+///
+/// # Errors
+/// All errors that were found, and the warnings.
+pub fn compile(
+    sources: &mut SourceMap,
+    source: u32,
+    load: &Load<'_>,
+    classes: &dyn ClassTable,
+    overrides: &[(String, String)],
+) -> Result<Flat, Vec<Diagnostic>> {
+    let (mut ast, mut all) = parse(sources, source);
+    all.extend(load_libraries(&mut ast, sources, load));
+    let expanded = expand(&ast, classes, overrides);
+    let (flat, more) = match expanded {
+        Ok(mut flat) => {
+            let warnings = std::mem::take(&mut flat.warnings);
+            (Some(flat), warnings)
+        }
+        Err(errors) => (None, errors),
+    };
+    all.extend(more);
+    all.sort_by_key(|d| (d.span().source, d.span().start));
+    match flat {
+        Some(flat) if !has_errors(&all) => Ok(Flat { warnings: all, ..flat }),
+        _ => Err(all),
+    }
+}
+
 /// Where a library may be, in the order to try: beside the requiring file, then in each directory of the path
 /// and in its `conf`.
 pub fn library_candidates(name: &str, from: &str, clickpath: &[PathBuf]) -> Vec<PathBuf> {
@@ -101,7 +132,7 @@ mod tests {
         let errors = load_libraries(&mut ast, &mut map, &files);
         let texts: Vec<_> = errors.iter().map(|d| d.message.as_str()).collect();
         assert_eq!(texts, ["can't find required library 'c': no such file"]);
-        let flat = crate::expand(&ast, &["Idle", "Null"], &[]).unwrap();
+        let flat = expand(&ast, &["Idle", "Null"], &[]).unwrap();
         let names: Vec<_> = flat.elements.iter().map(|e| (e.name.as_str(), e.config.text.as_str())).collect();
         assert_eq!(names, [("B", "lib/a"), ("A", ""), ("C", "")]);
         assert_eq!(map.position(flat.elements[0].span).file, "lib/b");

@@ -197,6 +197,31 @@ fn all_errors_at_once() {
     );
 }
 
+#[test]
+fn what_a_broken_statement_declares_is_not_missed() {
+    assert_eq!(
+        carets("a :: Queue(1) -> -> b; a -> Discard; c -> a"),
+        ["1:18: expected an element, found `->`", "1:38: no element `c`",]
+    );
+    assert_eq!(carets("elementclass F { $a $b | Idle } F(1); G(1)")[1..], ["1:39: no element class `G`"]);
+}
+
+#[test]
+fn compiled_in_one_go_errors_come_in_text_order() {
+    let mut map = lang::SourceMap::new();
+    let id = map.add("f", "a -> Foo(1);\nb :: ;\nrequire(library l);\nc -> Discard;");
+    let load = |_: &str, _: &str| Err("none".to_string());
+    let errors = lang::compile(&mut map, id, &load, &CLASSES, &[]).unwrap_err();
+    assert_eq!(
+        lang::to_click_format(&errors, &map),
+        "f:1: undeclared element 'a'\nf:1: unknown element class 'Foo'\nf:2: syntax error near ';'\n\
+         f:3: can't find required library 'l': none\nf:4: undeclared element 'c'\n"
+    );
+    let id = map.add("g", "[2] a :: Idle; a -> Discard");
+    let flat = lang::compile(&mut map, id, &load, &CLASSES, &[]).unwrap();
+    assert_eq!((flat.elements.len(), flat.warnings.len()), (2, 1));
+}
+
 // ---- lexical rules ------------------------------------------------------------------------------
 
 #[test]

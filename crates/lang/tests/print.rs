@@ -123,7 +123,7 @@ fn texts() -> impl Strategy<Value = String> {
     let ports = prop::sample::select(vec!["", "", "[0]", "[1,3-4]", "[]", "[2-]"]);
     let leaf = (class, config.clone()).prop_map(|(a, b)| format!("{a}{b}"));
     leaf.prop_recursive(4, 24, 4, move |inner| {
-        let node = (ports.clone(), inner.clone(), ports.clone()).prop_map(|(a, b, c)| format!("{a} {b} {c}"));
+        let node = (ports.clone(), inner, ports.clone()).prop_map(|(a, b, c)| format!("{a} {b} {c}"));
         let chain = prop::collection::vec(
             (node, prop::sample::select(vec![" -> ", "=>", ", "]), space.clone()),
             1..4,

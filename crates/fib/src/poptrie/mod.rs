@@ -21,6 +21,8 @@ use crate::rib::Rib;
 
 /// Bits that a node decides.
 const STRIDE: u32 = 6;
+/// Lookups under way at once.
+const LANES: usize = 32;
 /// Marks a direct entry that holds the bits of a next hop; others hold the number of a node.
 const LEAF: u32 = 1 << 31;
 
@@ -141,6 +143,25 @@ struct Trie<A, L> {
     family: std::marker::PhantomData<fn(A)>,
 }
 
+impl Node {
+    /// The number of the child at `slot`, which is one.
+    #[inline]
+    fn child(&self, slot: u32) -> u32 {
+        self.first_child + rank(self.children, slot) - 1
+    }
+}
+
+/// A lookup that is on its way down.
+#[derive(Clone, Copy)]
+struct Lane<A> {
+    /// Which one of the batch.
+    index: usize,
+    /// The node it has come to.
+    node: u32,
+    /// The bits of the address that are still to be looked at, from the top.
+    rest: A,
+}
+
 /// The ones of `word` up to and including bit `slot`.
 #[inline]
 fn rank(word: u64, slot: u32) -> u32 {
@@ -154,16 +175,50 @@ impl<A: Address, L: Leaf> Trie<A, L> {
     }
 
     fn lookup_batch(&self, addrs: &[A], hops: &mut [Option<NextHopId>]) {
-        // A first pass without branches, so that the processor has many loads under way at once.
-        const LANES: usize = 32;
-        let mut entries = [0; LANES];
         for (addrs, hops) in addrs.chunks(LANES).zip(hops.chunks_mut(LANES)) {
-            for (entry, &addr) in entries.iter_mut().zip(addrs) {
-                *entry = self.direct[addr.bits(0, self.direct_bits)];
+            // Most IPv4 lookups end at the first node: keeping lanes costs more there than it gains.
+            match A::FAMILY {
+                Family::Ipv4 => self.lookup_each(addrs, hops),
+                Family::Ipv6 => self.lookup_lanes(addrs, hops),
             }
-            for ((hop, &addr), &entry) in hops.iter_mut().zip(addrs).zip(&entries) {
-                *hop = NextHopId::from_bits(self.finish(entry, addr));
+        }
+    }
+
+    /// Up to [`LANES`] lookups: all direct entries, then one lookup after the other.
+    fn lookup_each(&self, addrs: &[A], hops: &mut [Option<NextHopId>]) {
+        let mut entries = [0; LANES];
+        for (entry, &addr) in entries.iter_mut().zip(addrs) {
+            *entry = self.direct[addr.bits(0, self.direct_bits)];
+        }
+        for ((hop, &addr), &entry) in hops.iter_mut().zip(addrs).zip(&entries) {
+            *hop = NextHopId::from_bits(self.finish(entry, addr));
+        }
+    }
+
+    /// Up to [`LANES`] lookups, level by level, so that the processor has many loads under way at once.
+    fn lookup_lanes(&self, addrs: &[A], hops: &mut [Option<NextHopId>]) {
+        let mut lanes = [Lane { index: 0, node: 0, rest: A::default() }; LANES];
+        let mut count = 0;
+        for (index, (hop, &addr)) in hops.iter_mut().zip(addrs).enumerate() {
+            let entry = self.direct[addr.bits(0, self.direct_bits)];
+            *hop = NextHopId::from_bits(entry & !LEAF);
+            lanes[count] = Lane { index, node: entry, rest: addr << self.direct_bits };
+            count += usize::from(entry & LEAF == 0);
+        }
+        while count > 0 {
+            let mut left = 0;
+            for i in 0..count {
+                let Lane { index, node, rest } = lanes[i];
+                let node = &self.nodes[node as usize];
+                let slot = rest.bits(0, STRIDE) as u32;
+                if node.children >> slot & 1 == 0 {
+                    hops[index] = NextHopId::from_bits(self.leaf(node, slot));
+                } else {
+                    lanes[left] = Lane { index, node: node.child(slot), rest: rest << STRIDE };
+                    left += 1;
+                }
             }
+            count = left;
         }
     }
 
@@ -178,12 +233,18 @@ impl<A: Address, L: Leaf> Trie<A, L> {
         loop {
             let slot = rest.bits(0, STRIDE) as u32;
             if node.children >> slot & 1 == 0 {
-                // The first slot that is no child begins a leaf, so the rank is at least 1.
-                return self.leaves[(node.first_leaf + rank(node.leaves, slot) - 1) as usize].bits();
+                return self.leaf(node, slot);
             }
-            node = &self.nodes[(node.first_child + rank(node.children, slot) - 1) as usize];
+            node = &self.nodes[node.child(slot) as usize];
             rest = rest << STRIDE;
         }
+    }
+
+    /// The bits that the leaf at `slot` holds.
+    #[inline]
+    fn leaf(&self, node: &Node, slot: u32) -> u32 {
+        // The first slot that is no child begins a leaf, so the rank is at least 1.
+        self.leaves[(node.first_leaf + rank(node.leaves, slot) - 1) as usize].bits()
     }
 
     fn memory(&self) -> Vec<MemoryPart> {

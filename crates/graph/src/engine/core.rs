@@ -75,7 +75,7 @@ pub struct Core {
     pub roads: Vec<Option<Road>>,
     pub mailboxes: Vec<Arc<Mailbox>>,
     aside: Batch,
-    aside_output: usize,
+    aside_from: (NodeId, usize),
     lost: Batch,
     bins: Vec<Batch>,
 }
@@ -102,7 +102,7 @@ impl Core {
             roads: Vec::new(),
             mailboxes: Vec::new(),
             aside: Batch::empty(),
-            aside_output: 0,
+            aside_from: (NodeId(0), 0),
             lost: Batch::empty(),
             bins: Vec::new(),
         }
@@ -225,18 +225,19 @@ impl Core {
 
     #[inline]
     pub fn aside(&mut self, node: NodeId, output: usize, packet: Packet) {
-        if !self.aside.is_empty() && (self.aside_output != output || self.aside.room() == 0) {
-            self.flush_aside(node);
+        if !self.aside.is_empty() && (self.aside_from != (node, output) || self.aside.room() == 0) {
+            self.flush_aside();
         }
-        self.aside_output = output;
+        self.aside_from = (node, output);
         self.aside.push(packet);
     }
 
     #[inline]
-    pub fn flush_aside(&mut self, node: NodeId) {
+    pub fn flush_aside(&mut self) {
         if !self.aside.is_empty() {
             let batch = std::mem::take(&mut self.aside);
-            self.emit(node, self.aside_output, batch);
+            let (node, output) = self.aside_from;
+            self.emit(node, output, batch);
         }
     }
 
@@ -288,16 +289,17 @@ impl Core {
         }
     }
 
-    pub fn count_pull(&mut self, node: NodeId, packets: usize, began: Option<u64>) {
+    /// Counts a pull through `node`. `began` is when it began, and the cycles nested in others before, if it is timed.
+    pub fn count_pull(&mut self, node: NodeId, packets: usize, began: Option<(u64, u64)>) {
         let Some(s) = self.stats.nodes.get(node.index()) else { return };
         if packets > 0 {
             s.calls.add(1);
             s.packets.add(packets as u64);
         }
-        if let Some(began) = began {
+        if let Some((began, nested_before)) = began {
             let total = tsc().saturating_sub(began);
             let own = total.saturating_sub(self.nested_cycles);
-            self.nested_cycles = total;
+            self.nested_cycles = nested_before + total;
             if packets > 0 {
                 s.timed_calls.add(1);
                 s.timed_packets.add(packets as u64);

@@ -250,7 +250,7 @@ impl Engine {
         let mut up = Up { slots: &mut self.slots, node };
         let mut out = Out { core: &mut self.core, node };
         let result = f(&mut *element, &cx, &mut up, &mut out);
-        self.core.flush_aside(node);
+        self.core.flush_aside();
         reverse_above(&mut self.core.stack, mark);
         self.slots[node.index()] = Some(element);
         Some(result)
@@ -314,7 +314,7 @@ impl Engine {
         let Some(Some(element)) = self.slots.get_mut(node.index()) else { return };
         let mut out = Out { core: &mut self.core, node };
         element.push(port, sent.batch, &cx, &mut out);
-        self.core.flush_aside(node);
+        self.core.flush_aside();
         reverse_above(&mut self.core.stack, mark);
     }
 

@@ -126,8 +126,8 @@ impl Args {
         self.asked.iter().rev().find(|(n, _)| n == name).and_then(|(_, s)| *s).unwrap_or(self.span)
     }
 
-    /// Ends reading. What has not been taken is an error; so may be called again after more was recorded.
-    /// Warnings alone are no error; [`Args::take_warnings`] has them.
+    /// Ends reading; what has not been taken is an error. May be called again after [`Args::error`]. Warnings
+    /// alone are no error; [`Args::take_warnings`] has them.
     ///
     /// # Errors
     /// All errors and warnings of this element.

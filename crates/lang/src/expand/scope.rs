@@ -10,7 +10,7 @@ use crate::parse::MAX_ERRORS;
 use crate::source::Span;
 use crate::suggest::nearest;
 use crate::text::Text;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 /// Suggestions are looked for in this many errors; each costs a walk over all names.
 const MAX_SUGGESTIONS: usize = 50;
@@ -24,6 +24,8 @@ pub(super) struct Resolver<'a> {
     /// Connections made so far in all blocks.
     pub(super) wires: usize,
     suggestions: usize,
+    /// Identifiers in statements that the parser could not understand.
+    lost: HashSet<String>,
     /// Compound classes visible now, outermost scope first.
     classes: Vec<HashMap<String, ClassRef>>,
     /// Whether the present block is a file's, where a library may be required.
@@ -37,6 +39,8 @@ pub(super) struct Scope {
     pub body: Body,
     /// Declared elements: index in [`Body::members`].
     pub names: HashMap<String, usize>,
+    /// The number of the last anonymous element of each class.
+    last_number: HashMap<String, usize>,
     /// Identifiers that stood for a class, and where first.
     class_uses: HashMap<String, Span>,
     /// Variables defined here, and where.
@@ -70,6 +74,7 @@ impl<'a> Resolver<'a> {
             diagnostics: Vec::new(),
             wires: 0,
             suggestions: 0,
+            lost: HashSet::new(),
             classes: Vec::new(),
             file_scope: true,
         }
@@ -101,6 +106,7 @@ impl<'a> Resolver<'a> {
             body,
             names: HashMap::new(),
             class_uses: HashMap::new(),
+            last_number: HashMap::new(),
             variables: HashMap::new(),
             outside,
             groups: Vec::new(),
@@ -122,6 +128,7 @@ impl<'a> Resolver<'a> {
 
     /// The statements of a block, or of a group within it.
     pub fn block(&mut self, scope: &mut Scope, block: &Block) {
+        self.lost.extend(block.lost.iter().cloned());
         for item in &block.items {
             match &item.statement {
                 Statement::Chain(chain) => self.chain(scope, chain),
@@ -271,6 +278,9 @@ impl<'a> Resolver<'a> {
     }
 
     fn unknown_class(&mut self, name: &Ident) {
+        if self.lost.contains(&name.name) {
+            return;
+        }
         let suggestion = self.suggest(&name.name, &[]);
         let message = match &suggestion {
             Some(s) => format!("no element class `{}`; did you mean `{s}`?", name.name),
@@ -289,6 +299,9 @@ impl<'a> Resolver<'a> {
 
     /// A name alone that is neither element nor class.
     pub fn undeclared(&mut self, scope: &Scope, name: &Ident) {
+        if self.lost.contains(&name.name) {
+            return;
+        }
         let elements: Vec<&str> = scope.names.keys().map(String::as_str).collect();
         let suggestion = self.suggest(&name.name, &elements);
         let looks_like_class = name.name.starts_with(|c: char| c.is_ascii_uppercase());
@@ -370,11 +383,14 @@ impl<'a> Resolver<'a> {
 }
 
 /// `Class@N`, N being one more than the number of elements declared in this scope; raised while it is taken.
-fn anonymous_name(scope: &Scope, class: &str) -> String {
-    let mut number = scope.body.members.len() + 1;
+fn anonymous_name(scope: &mut Scope, class: &str) -> String {
+    // All numbers up to the last one given to this class are taken.
+    let last = scope.last_number.get(class).copied().unwrap_or(0);
+    let mut number = scope.body.members.len().max(last) + 1;
     loop {
         let name = format!("{class}@{number}");
         if !scope.names.contains_key(&name) {
+            scope.last_number.insert(class.to_string(), number);
             return name;
         }
         number += 1;

@@ -58,7 +58,8 @@ impl Parser<'_> {
         loop {
             if !is_formal(self) {
                 self.expected("a formal parameter such as `$x`");
-                break;
+                self.skip_formals();
+                return formals;
             }
             let keyword = self.at(Kind::Ident).then(|| self.ident());
             let name = self.variable();
@@ -70,8 +71,18 @@ impl Parser<'_> {
         }
         if !self.eat(Kind::Bar) {
             self.expected("`|` behind the formal parameters");
+            self.skip_formals();
         }
         formals
+    }
+
+    /// To behind the `|`, or to where there cannot be one.
+    fn skip_formals(&mut self) {
+        while !matches!(self.token.kind, Kind::Semicolon | Kind::CloseBrace | Kind::BarBar | Kind::End) {
+            if self.advance().kind == Kind::Bar {
+                return;
+            }
+        }
     }
 
     /// Positional formals come first, then keywords, then `__REST__`; no name twice.

@@ -16,7 +16,7 @@ pub const MAX_NESTING: usize = 64;
 /// After this many errors a text is not read further.
 pub(crate) const MAX_ERRORS: usize = 500;
 
-/// Parses one source of the map. Line directives found in it take effect in the map.
+/// Parses one source of the map, whatever bytes it was made of. Line directives found in it take effect in the map.
 ///
 /// The tree holds whatever could be understood, so it can be expanded even after errors to find more of them.
 pub fn parse(sources: &mut SourceMap, source: u32) -> (Ast, Vec<Diagnostic>) {
@@ -30,7 +30,9 @@ pub fn parse(sources: &mut SourceMap, source: u32) -> (Ast, Vec<Diagnostic>) {
     let Parser { mut diagnostics, lexer, .. } = parser;
     diagnostics.extend(lexer.diagnostics);
     for &at in &file.invalid {
-        if !lexer.comment_spans.iter().any(|c| c.range().contains(&(at as usize))) {
+        // Comments are in text order.
+        let next = lexer.comment_spans.partition_point(|c| c.end <= at);
+        if lexer.comment_spans.get(next).is_none_or(|c| c.start > at) {
             let at = at as usize;
             let span = Span::new(source, at..at + char::REPLACEMENT_CHARACTER.len_utf8());
             diagnostics.push(
@@ -46,6 +48,9 @@ pub fn parse(sources: &mut SourceMap, source: u32) -> (Ast, Vec<Diagnostic>) {
     sources.set_marks(source, marks);
     (Ast { block }, diagnostics)
 }
+
+/// After this many configuration strings without an end a text is not read further.
+const MAX_UNCLOSED: usize = 20;
 
 /// An error has been recorded; the caller gives up the statement.
 struct Failed;
@@ -151,6 +156,7 @@ impl<'a> Parser<'a> {
     }
 
     fn too_many_errors(&self) -> bool {
-        self.diagnostics.len() + self.lexer.diagnostics.len() >= MAX_ERRORS
+        self.lexer.unclosed >= MAX_UNCLOSED
+            || self.diagnostics.len() + self.lexer.diagnostics.len() >= MAX_ERRORS
     }
 }

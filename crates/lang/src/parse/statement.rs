@@ -15,6 +15,7 @@ impl Parser<'_> {
             let part = self.block();
             block.items.extend(part.items);
             block.tail.extend(part.tail);
+            block.lost.extend(part.lost);
             if self.at(Kind::End) || self.too_many_errors() {
                 return block;
             }
@@ -63,8 +64,23 @@ impl Parser<'_> {
                 }
                 Err(Failed) => {
                     self.recover();
+                    self.note_lost(start, &mut block.lost);
                     stray = before;
                 }
+            }
+        }
+    }
+
+    /// Notes the identifiers from `start` to where reading goes on.
+    fn note_lost(&self, start: Span, lost: &mut Vec<String>) {
+        let mut again = self.lexer.ahead_at(start.start as usize);
+        loop {
+            let token = again.next();
+            if token.kind == Kind::End || token.span.start >= self.token.span.start {
+                return;
+            }
+            if token.kind == Kind::Ident {
+                lost.push(self.word(token).to_string());
             }
         }
     }

@@ -295,11 +295,7 @@ impl Printer {
     fn config(&mut self, config: &Text) {
         let as_it_is = config.text.contains(['\n', '\r']) || has_comment(&config.text);
         self.push("(");
-        if as_it_is {
-            self.push(&config.text)
-        } else {
-            self.push(&join_arguments(config))
-        }
+        self.push(&if as_it_is { config.text.clone() } else { join_arguments(config) });
         self.push(")");
     }
 }

@@ -8,7 +8,7 @@ pub fn strip(ast: &Ast) -> Ast {
 }
 
 fn block(b: &Block) -> Block {
-    Block { items: b.items.iter().map(item).collect(), tail: Vec::new() }
+    Block { items: b.items.iter().map(item).collect(), tail: Vec::new(), lost: b.lost.clone() }
 }
 
 fn item(i: &Item) -> Item {
