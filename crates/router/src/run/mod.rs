@@ -98,7 +98,9 @@ fn drive_all(
         match thread.map(thread::JoinHandle::join) {
             Ok(Ok(engine)) => stopped.push(engine),
             Ok(Err(_)) => {
-                eprintln!("error: a worker ended by a fault of this program (see above); the router was stopped");
+                eprintln!(
+                    "error: a worker ended by a fault of this program (see above); the router was stopped"
+                );
                 result = Err(Failed);
             }
             Err(e) => {
@@ -163,7 +165,9 @@ fn end(router: Arc<Router>, devices: OurDevices, options: &RunOptions) -> Result
     drop(router);
     let missing = devices.close();
     if endless {
-        eprintln!("routebricks: stopped: {made} packets in, {gone} out, {lost} lost, {missing} buffers missing");
+        eprintln!(
+            "routebricks: stopped: {made} packets in, {gone} out, {lost} lost, {missing} buffers missing"
+        );
     } else if missing > 0 {
         eprintln!("error: {missing} buffers missing: a fault of this program");
     }
@@ -212,7 +216,8 @@ impl OurDevices {
 
     #[cfg(not(feature = "dpdk"))]
     fn new(_: &RunOptions) -> OurDevices {
-        let help = "this program was built without DPDK: build it with `make build`, or use FromDump and ToDump";
+        let help =
+            "this program was built without DPDK: build it with `make build`, or use FromDump and ToDump";
         OurDevices { devices: Arc::new(io::NoDevices::new(help)) }
     }
 
