@@ -14,6 +14,8 @@ pub mod icmp;
 pub mod ip;
 pub mod queue;
 pub mod shape;
+#[cfg(test)]
+mod testing;
 
 use graph::{AnyClass, ClassTable};
 
@@ -30,6 +32,8 @@ static LAYERS: &[&[&dyn AnyClass]] = &[
     shape::CLASSES,
     analysis::CLASSES,
     basic::CLASSES,
+    #[cfg(test)]
+    testing::CLASSES,
 ];
 
 /// Other names of classes.

@@ -5,7 +5,9 @@ mod discard;
 mod idle;
 mod infinite_source;
 mod null;
+mod strip;
 mod tee;
+mod unstrip;
 
 use graph::{AnyClass, of};
 
@@ -14,7 +16,9 @@ pub use discard::Discard;
 pub use idle::Idle;
 pub use infinite_source::InfiniteSource;
 pub use null::Null;
+pub use strip::Strip;
 pub use tee::Tee;
+pub use unstrip::Unstrip;
 
 /// The classes of this layer.
 pub(crate) static CLASSES: &[&dyn AnyClass] = &[
@@ -23,5 +27,7 @@ pub(crate) static CLASSES: &[&dyn AnyClass] = &[
     &of::<Idle>(),
     &of::<InfiniteSource>(),
     &of::<Null>(),
+    &of::<Strip>(),
     &of::<Tee>(),
+    &of::<Unstrip>(),
 ];
