@@ -1,6 +1,10 @@
 //! Elements that look at packets and tell: prints, traces, statistics.
 
-use graph::AnyClass;
+mod print;
+
+use graph::{AnyClass, of};
+
+pub use print::Print;
 
 /// The classes of this layer.
-pub(crate) static CLASSES: &[&dyn AnyClass] = &[];
+pub(crate) static CLASSES: &[&dyn AnyClass] = &[&of::<Print>()];
