@@ -2,6 +2,11 @@
 
 use elements::harness::{Bench, Setup};
 use elements::{classes, element_docs};
+use io::memory::MemoryDevices;
+use io::pcap::{LinkType, SNAP_LEN, Writer};
+use io::{Devices, Limits};
+use packet::Pool;
+use std::sync::Arc;
 
 #[test]
 fn every_class_has_a_reference_with_an_example() {
@@ -16,14 +21,33 @@ fn every_class_has_a_reference_with_an_example() {
     }
 }
 
+/// Frames that come in at the device `eth0` of the examples, and stand in their file `in.pcap`, one a second from
+/// second 1,000,000,000 on: UDP, ten flows.
+fn frames() -> impl Iterator<Item = Vec<u8>> {
+    (0..10).map(|i| {
+        let mut frame =
+            vec![2, 0, 0, 0, 0, 0, 2, 0, 0, 0, 0, 9, 8, 0, 0x45, 0, 0, 46, 0, i, 0, 0, 64, 17, 0, 0];
+        frame.extend([10, 0, 0, 1, 10, 0, 1, 1, 4, i, 0, 53, 0, 26, 0, 0]);
+        frame.resize(60, 0);
+        frame
+    })
+}
+
 /// Lines `// element.handler = value` say what must be read after the run.
 #[test]
 fn examples_do_what_they_say() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut file = Writer::create(&dir.path().join("in.pcap"), LinkType::Ethernet, SNAP_LEN).unwrap();
+    for (second, frame) in (1_000_000_000..).zip(frames()) {
+        file.write(second * 1_000_000_000, 60, &frame).unwrap();
+    }
+    file.flush().unwrap();
+    // Where the examples' files are.
+    std::env::set_current_dir(dir.path()).unwrap();
     for doc in element_docs() {
         for example in doc.examples() {
             for (workers, burst) in [(1, 32), (1, 1), (2, 32)] {
-                let setup = Setup { workers, burst, ..Setup::default() };
-                check(&example, &setup).unwrap_or_else(|e| {
+                check(&example, workers, burst).unwrap_or_else(|e| {
                     panic!("example of {} with {workers} workers, burst {burst}:\n{example}\n{e}", doc.class)
                 });
             }
@@ -31,8 +55,19 @@ fn examples_do_what_they_say() {
     }
 }
 
-fn check(example: &str, setup: &Setup) -> Result<(), String> {
-    let mut bench = Bench::new(example, setup)?;
+fn check(example: &str, workers: usize, burst: usize) -> Result<(), String> {
+    let limits = Limits { rx_queues: 1, tx_queues: 1 };
+    let devices = Arc::new(MemoryDevices::new(Pool::heap(1 << 16, 9_856), &["eth0", "eth1"], limits));
+    let setup = Setup { workers, burst, devices: devices.clone() };
+    let mut bench = Bench::new(example, &setup)?;
+    for (name, frames) in [("eth0", frames().collect()), ("eth1", Vec::new())] {
+        let port = devices.memory(name).ok_or("no such port")?;
+        // Without an element that reads the port there is no queue, and nothing comes in.
+        for frame in &frames {
+            port.inject(&devices.pool(), 0, frame);
+        }
+        port.finish();
+    }
     bench.run()?;
     let mut checked = 0;
     for line in example.lines() {

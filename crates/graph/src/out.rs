@@ -148,13 +148,13 @@ impl Out<'_> {
     }
 
     /// Hands packets to the same element on another worker, where they leave by `output`. Used to spread packets of a
-    /// device over workers.
+    /// device over workers. What is behind an output that leads to one worker only goes there.
     pub fn emit_on(&mut self, worker: usize, output: usize, batch: Batch) {
         if batch.is_empty() {
             return;
         }
         match self.core.wires.output(self.node, output) {
-            Some(to) if worker != self.core.worker => {
+            Some(to) if worker != self.core.worker && !self.core.has_home(to) => {
                 self.core.hand_off(worker, Sent { to: to.local(), batch });
             }
             _ => self.core.emit(self.node, output, batch),

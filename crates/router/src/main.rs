@@ -7,8 +7,10 @@
 //!                            └► elements table doctor
 //! ```
 
+mod api;
 mod cli;
 mod config;
+mod markdown;
 mod run;
 
 use std::process::ExitCode;

@@ -132,6 +132,11 @@ impl Core {
         self.home.get(to.node().index()).copied().flatten().unwrap_or(self.worker)
     }
 
+    /// True if packets for this element must be on one particular worker.
+    pub fn has_home(&self, to: Target) -> bool {
+        self.home.get(to.node().index()).copied().flatten().is_some()
+    }
+
     pub fn hand_off(&mut self, worker: usize, sent: Sent) {
         let Some(Some(road)) = self.roads.get_mut(worker) else {
             // To this worker itself, or to one that does not exist: stays here.

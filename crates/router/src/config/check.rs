@@ -2,9 +2,9 @@
 
 use elements::classes;
 use elements::harness::Names;
-use graph::{AnyClass, Args, Configure, Diagnostic, NodeId, Phase, Plan};
+use graph::{AnyClass, Args, Configure, Diagnostic, NodeId, Phase};
 use io::{Claim, Devices, Limits, NoDevices, OpenError, Port};
-use lang::{Ast, ClassTable, Flat};
+use lang::{ClassTable, Flat, SourceMap, compile};
 use packet::Pool;
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use std::sync::Arc;
 const QUEUES: u16 = 256;
 
 /// Grants whatever a configuration asks of any device, and opens none.
-pub struct AnyDevice(NoDevices);
+struct AnyDevice(NoDevices);
 
 impl Default for AnyDevice {
     fn default() -> AnyDevice {
@@ -46,21 +46,9 @@ impl Devices for AnyDevice {
     fn stop(&self) {}
 }
 
-/// Checks the use of ports and all arguments; gives the graph if there is one, and what was found.
-pub fn check(flat: &Flat, workers: usize) -> (Option<Plan>, Vec<Diagnostic>) {
-    let (plan, mut diagnostics) = match Plan::new(flat, &classes()) {
-        Ok(plan) => (Some(plan), Vec::new()),
-        Err(errors) => (None, errors),
-    };
-    diagnostics.extend(arguments(flat, workers));
-    super::in_text_order(&mut diagnostics);
-    (plan, diagnostics)
-}
-
 /// Lets every element of a known class read its arguments.
-pub fn arguments(flat: &Flat, workers: usize) -> Vec<Diagnostic> {
+pub fn arguments(flat: &Flat) -> Vec<Diagnostic> {
     let devices: Arc<dyn Devices> = Arc::new(AnyDevice::default());
-    let active: Vec<usize> = (0..workers).collect();
     let ports = ports(flat);
     let mut found = Vec::new();
     for phase in [Phase::Info, Phase::Normal] {
@@ -72,8 +60,8 @@ pub fn arguments(flat: &Flat, workers: usize) -> Vec<Diagnostic> {
                 name: &element.name,
                 inputs,
                 outputs,
-                workers,
-                active: &active,
+                workers: 1,
+                active: &[0],
                 devices: &devices,
                 burst: 32,
                 resolve: &|name| flat.resolve(i, name).map(NodeId::new),
@@ -128,7 +116,13 @@ impl ClassTable for AnyName {
     }
 }
 
-/// If nothing but the names of classes keeps a tree from being expanded: the mistakes in the arguments of the others.
-pub fn arguments_despite_unknown_classes(ast: &Ast, variables: &[(String, String)]) -> Vec<Diagnostic> {
-    lang::expand(ast, &AnyName, variables).map_or(Vec::new(), |flat| arguments(&flat, 1))
+/// If nothing but the names of classes or the use of ports is wrong: the mistakes in the arguments of known classes.
+pub fn arguments_despite_unknown_classes(
+    sources: &mut SourceMap,
+    main: u32,
+    variables: &[(String, String)],
+) -> Vec<Diagnostic> {
+    // Texts are added once more: places in them stay valid, those of the first reading too.
+    compile(sources, main, &super::source::load_library, &AnyName, variables)
+        .map_or(Vec::new(), |flat| arguments(&flat))
 }

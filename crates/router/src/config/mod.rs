@@ -1,134 +1,86 @@
 //! From what the user typed to a checked graph, with every mistake reported.
 //!
 //! ```text
-//!   ConfigArgs ─► Text ─► parse ─► Tree ─► expand ─► Configuration ─► check ─► Plan
+//!   ConfigArgs ─► Text ─► Configuration (flat) ─► Plan, arguments
 //! ```
 
 mod check;
 mod source;
 
-pub use check::{AnyDevice, check};
-pub use source::{ConfigArgs, Text};
+pub use check::arguments;
+pub use source::{ConfigArgs, Text, reason};
 
+use elements::classes;
 use elements::harness::Names;
-use graph::{Diagnostic, Options, Router};
-use lang::{Ast, Flat, SourceMap, has_errors};
+use graph::{Diagnostic, Plan};
+use lang::{Flat, SourceMap, compile, has_errors};
 use std::io::{IsTerminal, Write};
 
-/// The diagnostics were printed; nothing more is to be said.
+/// What is wrong was printed; nothing more is to be said.
 #[derive(Debug)]
 pub struct Reported;
-
-/// A parsed text, with the libraries that it requires.
-pub struct Tree {
-    /// The tree.
-    pub ast: Ast,
-    /// The main text and its libraries.
-    pub sources: SourceMap,
-    /// What was found so far; not printed yet.
-    diagnostics: Vec<Diagnostic>,
-}
 
 /// A configuration without compounds and variables.
 pub struct Configuration {
     /// Elements and connections.
     pub flat: Flat,
+    /// Which port is connected to which, who pushes and who pulls.
+    pub plan: Plan,
     /// The texts, for diagnostics.
     pub sources: SourceMap,
 }
 
-impl Tree {
-    /// Parses a text; whatever is wrong with it is kept for later.
-    pub fn parse(text: &Text) -> Tree {
+impl Configuration {
+    /// Reads what the user named, expands it and checks its ports. Warnings are printed.
+    ///
+    /// # Errors
+    /// If it cannot be read or is not valid; then mistakes in arguments are looked for too, and all are printed.
+    pub fn load(args: &ConfigArgs) -> Result<Configuration, Reported> {
+        Configuration::new(&args.read()?, &args.variables())
+    }
+
+    fn new(text: &Text, variables: &[(String, String)]) -> Result<Configuration, Reported> {
         let mut sources = SourceMap::new();
         let main = sources.add(text.name.as_str(), &text.bytes);
-        let (ast, diagnostics) = lang::parse(&mut sources, main);
-        Tree { ast, sources, diagnostics }
-    }
-
-    /// Prints what was found in the text itself.
-    ///
-    /// # Errors
-    /// If there was an error among it.
-    pub fn report(&self) -> Result<(), Reported> {
-        report(&self.diagnostics, &self.sources);
-        if has_errors(&self.diagnostics) { Err(Reported) } else { Ok(()) }
-    }
-
-    /// Reads libraries and expands compounds and variables. Warnings are printed.
-    ///
-    /// # Errors
-    /// All mistakes that can be told, printed: if the graph cannot be made, those in arguments are looked for, too.
-    pub fn expand(mut self, variables: &[(String, String)]) -> Result<Configuration, Reported> {
-        self.diagnostics.extend(lang::load_libraries(
-            &mut self.ast,
-            &mut self.sources,
-            &source::load_library,
-        ));
-        let well_formed = !has_errors(&self.diagnostics);
-        match lang::expand(&self.ast, &Names, variables) {
-            Ok(mut flat) if well_formed => {
-                self.diagnostics.append(&mut flat.warnings);
-                report(&self.diagnostics, &self.sources);
-                return Ok(Configuration { flat, sources: self.sources });
+        let compiled = compile(&mut sources, main, &source::load_library, &Names, variables);
+        let planned = compiled.and_then(|flat| match Plan::new(&flat, &classes()) {
+            Ok(plan) => Ok((flat, plan)),
+            Err(mut errors) => {
+                errors.extend(flat.warnings.iter().cloned());
+                Err(errors)
             }
-            // What follows from a statement that could not be read would only confuse.
-            Ok(_) => {}
-            Err(more) => {
-                let certain = |d: &Diagnostic| well_formed || d.code == Some("unknown-class");
-                self.diagnostics.extend(more.into_iter().filter(certain));
-                if well_formed {
-                    self.diagnostics.extend(check::arguments_despite_unknown_classes(&self.ast, variables));
-                }
+        });
+        match planned {
+            Ok((flat, plan)) => {
+                report(&flat.warnings, &sources);
+                Ok(Configuration { flat, plan, sources })
             }
-        }
-        in_text_order(&mut self.diagnostics);
-        report(&self.diagnostics, &self.sources);
-        Err(Reported)
-    }
-}
-
-impl Configuration {
-    /// Reads and expands what the user named.
-    ///
-    /// # Errors
-    /// If it cannot be read or is not valid; the diagnostics were printed.
-    pub fn load(args: &ConfigArgs) -> Result<Configuration, Reported> {
-        let text = args.read()?;
-        Tree::parse(&text).expand(&args.variables())
-    }
-
-    /// Makes the graph, and prints the warnings.
-    ///
-    /// # Errors
-    /// If it is not valid or a device or file cannot be opened; the diagnostics were printed.
-    pub fn into_router(self, options: &Options) -> Result<(Router, SourceMap), Reported> {
-        let Configuration { flat, sources } = self;
-        let again = flat.clone();
-        match Router::new(flat, &elements::classes(), options) {
-            Ok(router) => {
-                report(router.warnings(), &sources);
-                Ok((router, sources))
-            }
-            Err(mut diagnostics) => {
-                // The graph stops at the first stage that fails; users want to know of the others at once.
-                if diagnostics.iter().all(|d| d.context.is_none()) {
-                    diagnostics.extend(check::arguments(&again, options.workers));
-                    in_text_order(&mut diagnostics);
-                }
-                report(&diagnostics, &sources);
+            Err(mut found) => {
+                found.extend(check::arguments_despite_unknown_classes(&mut sources, main, variables));
+                in_text_order(&mut found);
+                report(&found, &sources);
                 Err(Reported)
             }
         }
     }
+
+    /// Lets all elements read their arguments, without opening anything. Warnings are printed.
+    ///
+    /// # Errors
+    /// If there are mistakes in them, which were printed.
+    pub fn check_arguments(&self) -> Result<(), Reported> {
+        let found = arguments(&self.flat);
+        report(&found, &self.sources);
+        if has_errors(&found) { Err(Reported) } else { Ok(()) }
+    }
 }
 
-fn in_text_order(diagnostics: &mut Vec<Diagnostic>) {
-    diagnostics.sort_by_key(|d| (d.span().source, d.span().start));
-    diagnostics.dedup_by(|a, b| a.span() == b.span() && a.message == b.message);
+fn in_text_order(found: &mut Vec<Diagnostic>) {
+    found.sort_by_key(|d| (d.span().source, d.span().start));
+    found.dedup_by(|a, b| a.span() == b.span() && a.message == b.message);
 }
 
-/// Prints diagnostics to standard error, in colour on a terminal, and a closing line if there is more than one error.
+/// Prints diagnostics to standard error, in colour on a terminal, and how many errors there are if it is not one.
 pub fn report(diagnostics: &[Diagnostic], sources: &SourceMap) {
     let mut err = std::io::stderr().lock();
     let color = err.is_terminal() && std::env::var_os("NO_COLOR").is_none();

@@ -1,8 +1,8 @@
 //! Which configuration the user means, and its bytes.
 
 use super::Reported;
+use clap::Args;
 use clap::error::ErrorKind;
-use clap::{Args, CommandFactory};
 use lang::{MAX_SOURCE_BYTES, library_candidates};
 use std::fs::File;
 use std::io::Read;
@@ -65,7 +65,7 @@ impl ConfigArgs {
 
 /// Ends the program with a message on wrong usage (exit code 2).
 fn usage(kind: ErrorKind, message: &str) -> ! {
-    crate::cli::Cli::command().error(kind, message).exit()
+    crate::cli::command().error(kind, message).exit()
 }
 
 /// `NAME=VALUE`, where the name could be one of a variable.

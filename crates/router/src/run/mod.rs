@@ -1,51 +1,78 @@
 //! Runs a configuration: devices, workers, signals, and an orderly end.
 
-mod args;
 mod signals;
 mod worker;
 
-pub use args::RunArgs;
-
-use crate::config::{Configuration, Reported};
-use graph::{Clock, Engine, Options, Router};
+use graph::{Clock, Engine, Options, Router, SIMULATED_START};
 use io::Devices;
-use std::io::Write;
-use std::process::ExitCode;
+use lang::{Flat, SourceMap, render};
+use std::io::{IsTerminal, Write};
 use std::sync::Arc;
 use std::thread;
 use worker::{Run, drive};
 
-/// Runs a configuration to its end: until all sources are exhausted, an element stops the router, or a signal.
-pub fn run(args: RunArgs) -> ExitCode {
-    match try_run(&args) {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(Reported) => ExitCode::FAILURE,
-    }
+/// How a configuration is to be run.
+#[derive(Clone, Debug)]
+pub struct RunOptions {
+    /// Number of workers.
+    pub workers: usize,
+    /// Packets at a time; 1 = Click order.
+    pub burst: usize,
+    /// Processors to bind workers to, in turn; empty = wherever the system puts them.
+    pub cpus: Vec<usize>,
+    /// Simulated instead of real time.
+    pub simulated: bool,
+    /// Arguments for DPDK's EAL.
+    pub eal: Vec<String>,
+    /// Handlers to print after the run, as `element.handler`.
+    pub read: Vec<String>,
 }
 
-fn try_run(args: &RunArgs) -> Result<(), Reported> {
-    let configuration = Configuration::load(&args.config)?;
-    if configuration.flat.elements.is_empty() {
+/// Whatever was wrong has been told to the user.
+#[derive(Debug)]
+pub struct Failed;
+
+/// Runs a flat configuration to its end: until all sources are exhausted, an element stops the router, or a signal.
+/// `serve` starts whatever lets others look in, and is dropped when the workers have stopped.
+///
+/// # Errors
+/// If the configuration is faulty, something cannot be opened, or the end is not clean.
+pub fn run<S>(
+    flat: Flat,
+    sources: &SourceMap,
+    options: &RunOptions,
+    serve: impl FnOnce(&Arc<Router>) -> Result<S, String>,
+) -> Result<(), Failed> {
+    if flat.elements.is_empty() {
         eprintln!("warning: configuration has no elements, exiting");
         return Ok(());
     }
-    if args.simtime.is_some() && args.workers > 1 {
-        eprintln!("error: simulated time goes with one worker only (-j 1)");
-        return Err(Reported);
-    }
-    let devices = OurDevices::new(args);
-    let clock = Arc::new(args.simtime.map_or_else(Clock::real, Clock::simulated));
-    let options = Options {
-        workers: usize::from(args.workers),
-        burst: usize::from(args.burst),
+    let devices = OurDevices::new(options);
+    let clock = Arc::new(if options.simulated { Clock::simulated(SIMULATED_START) } else { Clock::real() });
+    let graph_options = Options {
+        workers: options.workers,
+        burst: options.burst,
         clock: clock.clone(),
         devices: devices.shared(),
     };
-    let (router, _) = configuration.into_router(&options)?;
-    drop(options);
-    let router = Arc::new(router);
-    let ended = drive_all(&router, router.engines(), &clock, &args.cpus);
-    let clean = end(router, devices, &args.read);
+    let color = std::io::stderr().is_terminal();
+    let router = match Router::new(flat, &elements::classes(), &graph_options) {
+        Ok(router) => Arc::new(router),
+        Err(diagnostics) => {
+            eprint!("{}", render(&diagnostics, sources, color));
+            return Err(Failed);
+        }
+    };
+    drop(graph_options);
+    eprint!("{}", render(router.warnings(), sources, color));
+    let engines = router.engines();
+    let served = serve(&router).map_err(|e| {
+        eprintln!("error: {e}");
+        Failed
+    })?;
+    let ended = drive_all(&router, engines, &clock, options);
+    drop(served);
+    let clean = end(router, devices, options);
     ended.and(clean)
 }
 
@@ -54,13 +81,13 @@ fn drive_all(
     router: &Arc<Router>,
     engines: Vec<Engine>,
     clock: &Arc<Clock>,
-    cpus: &[usize],
-) -> Result<(), Reported> {
+    options: &RunOptions,
+) -> Result<(), Failed> {
     let endless = router.waits_for_outside();
     let run = Arc::new(Run::new(router.mailboxes(), clock.clone(), endless));
     let _signals = signals::stop_on_signal(&run);
     let workers = engines.len();
-    let threads: Vec<_> = engines.into_iter().map(|engine| spawn(engine, &run, cpus)).collect();
+    let threads: Vec<_> = engines.into_iter().map(|engine| spawn(engine, &run, &options.cpus)).collect();
     if endless {
         let elements = router.plan().nodes.len();
         eprintln!("routebricks: ready: {elements} elements, {workers} workers, {}", pool_text(router));
@@ -74,12 +101,12 @@ fn drive_all(
                 eprintln!(
                     "error: a worker ended by a fault of this program (see above); the router was stopped"
                 );
-                result = Err(Reported);
+                result = Err(Failed);
             }
             Err(e) => {
                 eprintln!("error: cannot start a worker: {e}");
                 run.stop();
-                result = Err(Reported);
+                result = Err(Failed);
             }
         }
     }
@@ -123,14 +150,14 @@ fn bind(cpu: usize) -> nix::Result<()> {
 }
 
 /// After the workers: files are written out, devices closed, the books checked, what was asked for printed.
-fn end(router: Arc<Router>, devices: OurDevices, read: &[String]) -> Result<(), Reported> {
+fn end(router: Arc<Router>, devices: OurDevices, options: &RunOptions) -> Result<(), Failed> {
     let mut result = Ok(());
     if let Err(errors) = router.finish() {
         errors.iter().for_each(|e| eprintln!("error: {e}"));
-        result = Err(Reported);
+        result = Err(Failed);
     }
-    if print_handlers(&router, read).is_err() {
-        result = Err(Reported);
+    if print_handlers(&router, &options.read).is_err() {
+        result = Err(Failed);
     }
     let endless = router.waits_for_outside();
     let (made, gone, lost) = router.balance();
@@ -148,10 +175,10 @@ fn end(router: Arc<Router>, devices: OurDevices, read: &[String]) -> Result<(), 
     if unaccounted > 0 {
         eprintln!("error: {unaccounted} packets unaccounted for: a fault of this program");
     }
-    if missing > 0 || unaccounted > 0 { Err(Reported) } else { result }
+    if missing > 0 || unaccounted > 0 { Err(Failed) } else { result }
 }
 
-fn print_handlers(router: &Router, names: &[String]) -> Result<(), Reported> {
+fn print_handlers(router: &Router, names: &[String]) -> Result<(), Failed> {
     let mut result = Ok(());
     let mut out = std::io::stdout().lock();
     for name in names {
@@ -165,7 +192,7 @@ fn print_handlers(router: &Router, names: &[String]) -> Result<(), Reported> {
             }
             Err(e) => {
                 eprintln!("error: {e}");
-                result = Err(Reported);
+                result = Err(Failed);
             }
         }
     }
@@ -182,13 +209,13 @@ struct OurDevices {
 
 impl OurDevices {
     #[cfg(feature = "dpdk")]
-    fn new(args: &RunArgs) -> OurDevices {
-        let args = args.eal.clone();
+    fn new(options: &RunOptions) -> OurDevices {
+        let args = options.eal.clone();
         OurDevices { devices: Arc::new(dpdk::DpdkDevices::new(dpdk::EalOptions { args })) }
     }
 
     #[cfg(not(feature = "dpdk"))]
-    fn new(_: &RunArgs) -> OurDevices {
+    fn new(_: &RunOptions) -> OurDevices {
         let help =
             "this program was built without DPDK: build it with `make build`, or use FromDump and ToDump";
         OurDevices { devices: Arc::new(io::NoDevices::new(help)) }

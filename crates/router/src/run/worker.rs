@@ -14,11 +14,14 @@ use std::time::Duration;
 
 /// Rounds in which polling found nothing before a worker sleeps at all.
 const EMPTY_ROUNDS: u32 = 64;
-/// Sleeps of a polling worker: this long at first, …
-const SHORT_SLEEP: Duration = Duration::from_micros(50);
-/// … and this long after [`LONG_IDLE`] sleeps in a row, so that an idle router leaves the processor to others.
-const LONG_SLEEP: Duration = Duration::from_micros(400);
-const LONG_IDLE: u32 = 400;
+/// Sleeps of a polling worker that finds nothing: how many in a row of which length. The longer it has been idle the
+/// longer it sleeps, so that an idle router leaves the processor to others; the price is that much latency for the
+/// first packet after a pause.
+const SLEEPS: [(u32, Duration); 3] = [
+    (400, Duration::from_micros(50)),
+    (800, Duration::from_micros(250)),
+    (u32::MAX, Duration::from_millis(1)),
+];
 /// A worker without pollers looks up at least this often: a lost wake-up must not hang a router.
 const LONGEST_SLEEP: Duration = Duration::from_millis(100);
 
@@ -114,6 +117,10 @@ struct Pace {
 }
 
 impl Pace {
+    fn next_sleep(&self) -> Duration {
+        SLEEPS.iter().find(|(up_to, _)| self.sleeps <= *up_to).map_or(LONGEST_SLEEP, |(_, sleep)| *sleep)
+    }
+
     fn wait(&mut self, engine: &mut Engine, round: Round, run: &Run) {
         if run.clock.is_simulated() {
             if let Some(next) = round.next_timer {
@@ -130,7 +137,7 @@ impl Pace {
                 return std::hint::spin_loop();
             }
             self.sleeps = self.sleeps.saturating_add(1);
-            if self.sleeps > LONG_IDLE { LONG_SLEEP } else { SHORT_SLEEP }
+            self.next_sleep()
         };
         let sleep = until_timer.map_or(longest, |t| t.min(longest));
         if !sleep.is_zero() {
