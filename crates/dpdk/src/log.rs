@@ -11,7 +11,14 @@ const MOST: usize = 8192;
 /// Lines of an explanation.
 const LINES: usize = 4;
 /// Lines that say nothing about the failure at hand.
-const NOISE: [&str; 4] = ["FATAL:", "Bus (", "failed to initialize", "Driver cannot attach the device"];
+const NOISE: [&str; 6] = [
+    "Invalid 'command line' arguments",
+    "Bus (",
+    "failed to initialize",
+    "Failed to attach device",
+    "cannot be hot-plugged",
+    "Driver cannot attach the device",
+];
 
 /// Routes DPDK's log to memory; to the standard error as well if `echo`.
 pub(crate) fn open(echo: bool) {
@@ -105,14 +112,18 @@ fn take() -> String {
 /// The last few telling lines, without the component's name in front, each once.
 fn pick(text: &str) -> String {
     let mut lines: Vec<&str> = Vec::new();
+    let noise = |line: &str| NOISE.iter().any(|n| line.contains(n));
+    // Noise is better than nothing.
+    let telling = text.lines().any(|line| !line.trim().is_empty() && !noise(line));
     for line in text.lines() {
         // "EAL: text" or "net_pcap_open(): text": the component is one word.
         let line = match line.split_once(": ") {
             Some((component, rest)) if !component.trim().contains(' ') && !component.contains('/') => rest,
             _ => line,
         };
-        let line = line.trim();
-        if !line.is_empty() && !lines.contains(&line) && !NOISE.iter().any(|n| line.contains(n)) {
+        // EAL prints what ends it twice, once like this.
+        let line = line.trim().trim_start_matches("FATAL: ");
+        if !line.is_empty() && !lines.contains(&line) && (!telling || !noise(line)) {
             lines.push(line);
         }
     }
@@ -125,9 +136,11 @@ mod tests {
 
     #[test]
     fn the_telling_lines_are_picked() {
-        let text = "EAL: FATAL: Cannot\nopen_single_rx_pcap(): Couldn't open /x: no such file\n\nEAL: Bus (vdev) probe failed.\nopen_single_rx_pcap(): Couldn't open /x: no such file\n";
+        let text = "\nopen_single_rx_pcap(): Couldn't open /x: no such file\n\nEAL: Bus (vdev) probe failed.\nopen_single_rx_pcap(): Couldn't open /x: no such file\n";
         assert_eq!(pick(text), "Couldn't open /x: no such file");
         assert_eq!(pick("/x: No such file\n"), "/x: No such file");
+        assert_eq!(pick("EAL: FATAL: Cannot init memory\nEAL: Cannot init memory\n"), "Cannot init memory");
+        assert_eq!(pick("EAL: Bus (pci) probe failed.\n"), "Bus (pci) probe failed.");
         assert_eq!(pick("a: 1\nb: 2\nc: 3\nd: 4\ne: 5"), "2; 3; 4; 5");
     }
 }
