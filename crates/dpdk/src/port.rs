@@ -17,8 +17,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 /// Descriptors per queue if neither the user nor the driver says how many.
 const DESCRIPTORS: u16 = 1024;
 
-/// The driver that does not empty its fill rings when it closes.
-const LEAKY: &str = "net_af_xdp";
+/// The driver of XDP sockets, which does not empty its fill rings when it closes.
+const XDP: &str = "net_af_xdp";
 
 /// What DPDK says about a port.
 pub(crate) struct Info {
@@ -172,13 +172,14 @@ impl DpdkPort {
         let before = pool.in_use();
         let result = port.set_up(setup);
         let words = listener.words();
-        if info(id).is_ok_and(|i| i.driver == LEAKY) {
+        let driver = info(id).map(|i| i.driver).unwrap_or_default();
+        if driver == XDP {
             port.sunk = pool.in_use().saturating_sub(before);
         }
         result.map_err(|(what, code)| {
             port.stop();
             let said = if words.is_empty() { error_text(code) } else { words };
-            OpenError::new(format!("{name}: cannot {what}: {said}"), help(what, code))
+            OpenError::new(format!("{name}: cannot {what}: {said}"), help(what, &driver, code))
         })?;
         Ok(port)
     }
@@ -324,11 +325,19 @@ fn is_hardware(id: u16) -> bool {
     bus != c"vdev"
 }
 
-/// What to do when a device refuses a step.
-fn help(step: &str, code: i32) -> &'static str {
+/// What to do when a device refuses a step. Drivers often say -1 for "failed", which is the number of EPERM, so numbers
+/// count for little.
+fn help(step: &str, driver: &str, code: i32) -> &'static str {
+    // SAFETY: plain system call.
+    let root = unsafe { libc::geteuid() } == 0;
     match code.abs() {
-        libc::EPERM | libc::EACCES => "this needs root, or the capabilities CAP_NET_RAW and CAP_NET_ADMIN",
+        libc::EPERM | libc::EACCES if !root => {
+            "this needs root, or the capabilities CAP_NET_RAW and CAP_NET_ADMIN"
+        }
         libc::EBUSY => "another program uses the device",
+        _ if driver == XDP => {
+            "another program may have an XDP socket on this interface, or XDP is not for it: try af_packet"
+        }
         libc::ENOMEM => "the packet buffers may be too few or too small: ask for more (DPDKInfo)",
         libc::EINVAL if step == "set it up" => "the device does not take this MTU or number of queues",
         _ => "",

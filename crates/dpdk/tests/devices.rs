@@ -306,8 +306,49 @@ fn bad_eal_arguments_are_shown_as_eal_puts_it() {
         assert!(error.message.starts_with("DPDK does not start: "), "{error}");
         assert!(error.message.contains("unrecognized option '--no-such-option'"), "{error}");
         assert!(error.help.starts_with("EAL was given: "), "{}", error.help);
+        let dir = format!("/var/run/dpdk/routebricks-{}", std::process::id());
+        assert!(!Path::new(&dir).exists());
         // And again the same, since there is no second try.
         assert_eq!(devices.limits("net_null0").unwrap_err(), error);
+    });
+}
+
+#[test]
+fn too_large_a_pool_is_explained() {
+    in_child("too_large_a_pool_is_explained", || {
+        let devices = devices(500_000, &[]);
+        claim(&devices, "net_null0");
+        let error = devices.start().unwrap_err();
+        assert_eq!(
+            error.message,
+            "no memory for 500000 packet buffers of 2048 bytes: Cannot allocate memory"
+        );
+        assert!(error.help.starts_with("1222 MB are needed: "), "{}", error.help);
+    });
+}
+
+#[test]
+fn threads_are_left_alone() {
+    in_child("threads_are_left_alone", || {
+        let status = || std::fs::read_to_string("/proc/thread-self/status").unwrap();
+        let cpus = || status().lines().find(|l| l.starts_with("Cpus_allowed:")).unwrap().to_owned();
+        let before = cpus();
+        let devices = devices(1023, &["--lcores=0@0"]);
+        claim(&devices, "net_null0");
+        devices.start().unwrap();
+        assert_eq!(cpus(), before);
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                let first = register_worker();
+                // A second registration of the same thread has no effect, nor has its end.
+                let second = register_worker();
+                assert!(first.has_cache() && !second.has_cache());
+                drop(second);
+                assert_eq!(cpus(), before);
+            });
+        });
+        assert_eq!(devices.close(), 0);
+        assert!(!register_worker().has_cache());
     });
 }
 

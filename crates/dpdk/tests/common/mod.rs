@@ -19,6 +19,8 @@ pub fn in_child(name: &str, body: impl FnOnce()) {
     let out = child(name).output().unwrap();
     let text = format!("{}{}", String::from_utf8_lossy(&out.stdout), String::from_utf8_lossy(&out.stderr));
     text.lines().filter_map(|l| l.find("skipped: ").map(|at| &l[at..])).for_each(|l| println!("{name}: {l}"));
+    // What DPDK has to say goes into messages, never straight to the terminal.
+    assert!(!text.contains("EAL: ") && !text.contains("Usage: "), "{text}");
     assert!(out.status.success(), "{name} in a child process: {}\n{text}", out.status);
 }
 
