@@ -5,6 +5,7 @@ use crate::raw;
 use std::fs::{File, OpenOptions};
 use std::io::{Read, Seek, Write};
 use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
+use std::sync::{Mutex, MutexGuard};
 
 /// The most of DPDK's log that is looked at.
 const MOST: usize = 8192;
@@ -36,13 +37,17 @@ pub(crate) struct Listener {
 struct Diverted {
     saved: [OwnedFd; 2],
     text: File,
+    // One at a time: a second one would save, and put back, what the first diverted to.
+    _alone: MutexGuard<'static, ()>,
 }
+
+static DIVERTING: Mutex<()> = Mutex::new(());
 
 impl Listener {
     /// Starts listening; diverts nothing if `echo`.
     pub(crate) fn start(echo: bool) -> Listener {
         take();
-        Listener { diverted: if echo { None } else { Diverted::start().ok() } }
+        Listener { diverted: if echo { None } else { Diverted::start().ok().flatten() } }
     }
 
     /// Ends listening: DPDK's own words about what went wrong, on one line; empty if it said nothing.
@@ -61,7 +66,9 @@ impl Drop for Listener {
 }
 
 impl Diverted {
-    fn start() -> std::io::Result<Diverted> {
+    /// `None` if somebody else is at it.
+    fn start() -> std::io::Result<Option<Diverted>> {
+        let Ok(alone) = DIVERTING.try_lock() else { return Ok(None) };
         std::io::stdout().flush()?;
         let saved = [
             std::io::stdout().as_fd().try_clone_to_owned()?,
@@ -77,7 +84,7 @@ impl Diverted {
         let null = OpenOptions::new().write(true).open("/dev/null")?;
         redirect(null.as_raw_fd(), 1);
         redirect(text.as_raw_fd(), 2);
-        Ok(Diverted { saved, text })
+        Ok(Some(Diverted { saved, text, _alone: alone }))
     }
 
     fn end(mut self) -> String {
