@@ -51,6 +51,11 @@ impl DpdkDevices {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// True if a device was named, so that DPDK runs and packets are in its buffers.
+    pub fn is_running(&self) -> bool {
+        !self.lock().devices.is_empty()
+    }
+
     /// Stops and closes everything, as [`Devices::stop`] does; returns how many buffers had not come back, which is
     /// 0 unless packets or queues are still in use.
     pub fn close(&self) -> usize {
@@ -95,6 +100,10 @@ impl Devices for DpdkDevices {
             Some(port) => Ok(port.clone()),
             None => Err(OpenError::new(format!("{name} is not started"), "")),
         }
+    }
+
+    fn ports(&self) -> Vec<Arc<dyn Port>> {
+        self.lock().devices.iter().filter_map(|d| d.port().map(|p| p.clone() as Arc<dyn Port>)).collect()
     }
 
     fn pool(&self) -> Pool {

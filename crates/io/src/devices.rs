@@ -51,6 +51,11 @@ pub trait Devices: Send + Sync {
     /// If it was never claimed or started.
     fn port(&self, name: &str) -> Result<Arc<dyn Port>, OpenError>;
 
+    /// All started ports.
+    fn ports(&self) -> Vec<Arc<dyn Port>> {
+        Vec::new()
+    }
+
     /// The pool that packets for these devices must come from.
     fn pool(&self) -> Pool;
 

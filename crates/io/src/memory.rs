@@ -130,6 +130,10 @@ impl Devices for MemoryDevices {
         self.find(name).map(|p| Arc::new(Handle(p.clone())) as Arc<dyn Port>)
     }
 
+    fn ports(&self) -> Vec<Arc<dyn Port>> {
+        self.ports.values().map(|p| Arc::new(Handle(p.clone())) as Arc<dyn Port>).collect()
+    }
+
     fn pool(&self) -> Pool {
         self.pool.clone()
     }

@@ -1,2 +1,20 @@
 //! The `routebricks` command.
-fn main() {}
+//!
+//! ```text
+//!   main ─► cli (arguments) ─┬► run        a router until it ends       worker (the loop) · api (looking in)
+//!                            ├► check fmt graph                         config (from a text to a checked graph)
+//!                            ├► show       looks into a running router  api
+//!                            └► elements table doctor
+//! ```
+
+mod api;
+mod cli;
+mod config;
+mod markdown;
+mod run;
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    cli::main()
+}

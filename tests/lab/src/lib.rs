@@ -1,1 +1,37 @@
 //! Whole routers between real Linux hosts in network namespaces.
+//!
+//! The crate has three storeys:
+//!
+//! * plumbing: [`netns`], [`veth`], [`process`], [`capture`], [`trace`], [`wait`];
+//! * packets: [`packets`] builds them, [`view`] reads them back, [`exchange`] passes them through a router
+//!   and waits until everything that comes out has come out;
+//! * whole stories: [`topology`] and [`router`] set the stage, [`checks`] says what was expected and seen,
+//!   [`replay`] and [`differential`] judge a router packet by packet.
+//!
+//! Every check works with any [`router::Router`]. Linux itself is one of them, which proves the checks.
+
+pub mod capture;
+pub mod checks;
+pub mod differential;
+pub mod error;
+pub mod exchange;
+pub mod linux;
+pub mod netns;
+pub mod packets;
+pub mod process;
+pub mod random_options;
+pub mod random_packets;
+pub mod replay;
+pub mod report;
+pub mod rng;
+pub mod routebricks;
+pub mod router;
+pub mod steps;
+pub mod table;
+pub mod topology;
+pub mod trace;
+pub mod veth;
+pub mod view;
+pub mod wait;
+
+pub use error::{Context, Error, Result};

@@ -161,10 +161,11 @@ impl<'a> Ipv4<'a> {
 pub fn decrement_ttl(header: &mut [u8]) -> bool {
     let Some(h) = header.first_chunk_mut::<MIN_HEADER_LEN>() else { return false };
     h[8] = h[8].wrapping_sub(1);
-    // The TTL is the high byte of its word, so the checksum grows by 0x0100, with end-around carry.
+    // The TTL is the high byte of its word, so the checksum grows by 0x0100 with end-around carry; 0xffff becomes 0,
+    // which is what recomputing gives.
     let sum = u32::from(u16::from_be_bytes([h[10], h[11]])) + 0x0100;
-    #[expect(clippy::cast_possible_truncation, reason = "folded to 16 bits")]
-    let folded = (sum + (sum >> 16)) as u16;
+    #[expect(clippy::cast_possible_truncation, reason = "the carry is added in, what is left are 16 bits")]
+    let folded = (sum + u32::from(sum >= 0xffff)) as u16;
     h[10..12].copy_from_slice(&folded.to_be_bytes());
     true
 }
@@ -246,13 +247,17 @@ mod tests {
     }
 
     #[test]
-    fn decrementing_keeps_the_checksum_valid_for_every_ttl() {
-        for ttl in 1..=255 {
+    fn decrementing_gives_the_checksum_that_recomputing_gives() {
+        for (ttl, id) in (1..=255).flat_map(|ttl| (0..=u16::MAX).step_by(255).map(move |id| (ttl, id))) {
             let mut h = header();
             h[8] = ttl;
+            h[4..6].copy_from_slice(&id.to_be_bytes());
             set_checksum(&mut h);
             decrement_ttl(&mut h);
             assert_eq!(h[8], ttl - 1);
+            let mut recomputed = h;
+            set_checksum(&mut recomputed);
+            assert_eq!(h, recomputed);
             assert!(Ipv4::new(&h).unwrap().checksum_is_valid(), "ttl {ttl}");
         }
     }

@@ -1,0 +1,48 @@
+# Everything a developer or a newcomer runs. Each target installs what it lacks (scripts/setup) before it builds.
+.DEFAULT_GOAL := help
+.PHONY: help build demo test bench lint doc clean
+
+export CARGO_TARGET_DIR ?= $(CURDIR)/target
+# The router that demo and tests of whole routers start.
+export ROUTEBRICKS ?= $(abspath $(CARGO_TARGET_DIR))/release/routebricks
+KEEP ?=
+export KEEP
+# What `make bench` is to measure, and how; see `make bench BENCH=--help`.
+BENCH ?=
+# Namespaces need root; the build does not.
+AS_ROOT := $(if $(filter 0,$(shell id -u)),,sudo -E)
+
+help: ## this list
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+build: ## the routebricks command with DPDK ports: target/release/routebricks
+	@scripts/setup build
+	cargo build --release --package router --features dpdk
+
+demo: build ## three Linux hosts joined by a router with a million routes (KEEP=1 leaves it up)
+	@scripts/setup lab
+	cargo build --package lab --bin demo
+	$(AS_ROOT) $(CARGO_TARGET_DIR)/debug/demo
+
+test: ## every test; what needs root or DPDK and has it not says "skipped"
+	@scripts/setup build lab
+	@cargo xtask test
+
+bench: ## cycles per packet next to dpdk-testpmd, against the targets (BENCH='io --pairs 3' for less)
+	@scripts/setup bench
+	@$(MAKE) --no-print-directory build
+	cargo run --release --package bench -- $(BENCH)
+
+lint: ## format, clippy with and without DPDK, doc links, licences, crate arrows, the manual
+	@scripts/setup build
+	@cargo xtask lint
+
+doc: ## the manual as a book in docs/book, the crates' reference in target/doc
+	@scripts/setup build
+	cargo doc --workspace --no-deps --features router/dpdk
+	@if command -v mdbook >/dev/null; then mdbook build docs; \
+	else echo "docs/*.md can be read as they are; for the book: cargo install --locked mdbook"; fi
+
+clean: ## remove what was built
+	cargo clean
+	rm -rf docs/book

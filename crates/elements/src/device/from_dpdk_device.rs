@@ -1,0 +1,143 @@
+//! `FromDPDKDevice`: receives packets from a device through DPDK.
+//!
+//! # Arguments
+//! - `PORT`: the device: a Linux interface (`eth1`), a PCI address (`0000:3b:00.0`), a DPDK port number, or a virtual
+//!   device with its arguments in quotes (`"net_tap0,iface=tap0"`).
+//! - `QUEUE`: the first receive queue to read; -1 = 0. Default -1.
+//! - `N_QUEUES`: how many queues to read; -1 = one per worker, as far as the device has them. Default -1, and 1 if a
+//!   `QUEUE` is given.
+//! - `PROMISC`: receive frames to any address. Default true.
+//! - `BURST`: packets at a time. Default: the router's burst.
+//! - `NDESC`: descriptors of each queue; 0 = the driver's choice. Default 0.
+//! - `MTU`: sets the device's MTU in bytes; 0 = leaves it. Default 0.
+//! - `ACTIVE`: false = wait until told to begin. Default true.
+//!
+//! Other arguments of FastClick's element have no effect here; a warning says so.
+//!
+//! # Ports
+//! One push output.
+//!
+//! # Workers
+//! Every worker reads queues of its own. If the device has fewer queues than there are workers, those that have a
+//! queue spread the packets over all of them by flow: addresses, protocol and ports. The order within a flow stays.
+//!
+//! # Handlers
+//! | name | | |
+//! |---|---|---|
+//! | `count`, `byte_count` | r | packets and bytes received |
+//! | `reset_counts` | w | both start from 0 again |
+//! | `active` | rw | see `ACTIVE` |
+//! | `hw_count`, `hw_bytes` | r | what the device says it has received |
+//! | `hw_dropped`, `hw_errors` | r | packets that the device dropped because nobody took them or there was no buffer; faulty packets |
+//! | `xstats` | r | the device's own counts, all or the one whose name is given |
+//! | `mac`, `mtu`, `carrier`, `speed`, `duplex` | r | address, MTU in bytes, 1 if the link is up, Mbit/s, `full` or `half` |
+//! | `device`, `driver`, `numa_node`, `nb_rx_queues`, `nb_tx_queues` | r | about the device |
+//! | `nb_workers` | r | workers that its packets are spread over |
+//!
+//! # Losses
+//! - `oversized`: the packet came in several pieces that do not fit into one buffer.
+//! - `no_buffer`: there was no buffer to copy a packet into.
+//! - `rx_error`: the device gave the packet up for another reason.
+//!
+//! # Example
+//! ```click
+//! // Ten frames come in at eth0.
+//! in :: FromDPDKDevice(eth0) -> Counter -> out :: ToDPDKDevice(eth1);
+//! // in.count = 10
+//! // out.count = 10
+//! ```
+
+use super::keywords::ignore;
+use super::rx::{LOSSES, LocalRx, RxPort, RxWish, rx_handlers};
+use graph::{Args, Class, ConfigErrors, Configure, Handlers, Initialize, LocalCx, Span, Spec};
+use io::Claim;
+use packet::Batch;
+use std::sync::Arc;
+
+/// Arguments of FastClick that concern its threads, or the hardware beyond what is done here.
+pub(super) const FASTCLICK: &[&str] = &[
+    "MAXTHREADS",
+    "THREADOFFSET",
+    "NUMA",
+    "NUMA_NODE",
+    "VERBOSE",
+    "MODE",
+    "VF_POOLS",
+    "RSS_AGGREGATE",
+    "PAUSE",
+    "PAINT_QUEUE",
+    "CLEAR",
+    "RX_INTR",
+    "MINQUEUES",
+    "MAXQUEUES",
+    "SCALE",
+    "TIMESTAMP",
+    "ALLOC",
+];
+
+/// See the module.
+pub struct FromDpdkDevice {
+    rx: Arc<RxPort>,
+}
+
+impl AsRef<RxPort> for FromDpdkDevice {
+    fn as_ref(&self) -> &RxPort {
+        &self.rx
+    }
+}
+
+/// Reads `QUEUE` and `N_QUEUES`: the first queue, and how many with the place where that is written.
+pub(super) fn queue_arguments(args: &mut Args) -> (u16, Option<(u16, Span)>) {
+    let queue: i32 = args.optional("QUEUE", -1);
+    let queues: i32 = args.optional("N_QUEUES", -1);
+    for (name, n, least) in [("QUEUE", queue, -1), ("N_QUEUES", queues, -1)] {
+        if n < least || n > i32::from(u16::MAX) / 2 || (name == "N_QUEUES" && n == 0) {
+            args.error(name, "no such number of queues");
+        }
+    }
+    let first = u16::try_from(queue).ok();
+    let number = u16::try_from(queues).ok().map(|n| (n, args.span_of("N_QUEUES")));
+    let one = first.map(|_| (1, args.span_of("QUEUE")));
+    (first.unwrap_or(0), number.or(one))
+}
+
+impl Class for FromDpdkDevice {
+    const SPEC: Spec = Spec { losses: LOSSES, ..Spec::new("FromDPDKDevice", "0/1", "h/h") };
+    type Local = LocalRx;
+
+    fn configure(args: &mut Args, cx: &Configure<'_>) -> Result<FromDpdkDevice, ConfigErrors> {
+        let device: String = args.required("PORT");
+        let (first_queue, queues) = queue_arguments(args);
+        let claim = Claim {
+            promiscuous: args.keyword("PROMISC", true),
+            rx_descriptors: args.keyword("NDESC", 0),
+            mtu: args.keyword("MTU", 0),
+            ..Claim::default()
+        };
+        let burst: usize = args.keyword("BURST", cx.burst);
+        let active = args.keyword("ACTIVE", true);
+        ignore(args, FASTCLICK);
+        let span = args.span_of("PORT");
+        args.finish()?;
+        let burst = burst.clamp(1, Batch::MAX);
+        let wish =
+            RxWish { device: (device, span), first_queue, queues, claim, burst, active, force_ip: false };
+        Ok(FromDpdkDevice { rx: RxPort::claim(wish, cx)? })
+    }
+
+    fn initialize(&self, cx: &Initialize<'_>) -> Result<(), ConfigErrors> {
+        self.rx.open(cx)
+    }
+
+    fn local(self: &Arc<Self>, cx: &LocalCx) -> LocalRx {
+        self.rx.local(cx)
+    }
+
+    fn handlers(h: &mut Handlers<FromDpdkDevice>) {
+        rx_handlers(h);
+    }
+
+    fn waits_for_outside(&self) -> bool {
+        self.rx.is_open()
+    }
+}

@@ -1,0 +1,301 @@
+//! Receiving: what `FromDPDKDevice` and `FromDevice` have in common.
+//!
+//! Queue number q belongs to the q-th of the element's workers. If the device has fewer queues than there are workers,
+//! those that have one spread what they receive over all.
+
+use super::facts::{port_handlers, stat_handler};
+use super::force_ip::mark_ip;
+use super::steer::Steer;
+use epoch::{PerWorker, Tally};
+use graph::{
+    Class, ConfigErrors, Configure, Cx, Element, Handlers, Initialize, LocalCx, Loss, Out, Span, Up, value,
+};
+use io::pcap::LinkType;
+use io::{Claim, Port, RxQueue};
+use packet::wire::ethernet::{self, Mac};
+use packet::{Batch, PacketType};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+
+/// Why packets are lost on receive; the first ones are the names that queues use.
+pub const LOSSES: &[&str] = &["oversized", "no_buffer", "rx_error"];
+/// The same with `FORCE_IP`.
+pub const LOSSES_IP: &[&str] = &["oversized", "no_buffer", "rx_error", "not_ip"];
+const RX_ERROR: usize = 2;
+const NOT_IP: Loss = Loss(3);
+
+/// What a configuration asks for.
+#[derive(Clone, Debug, Default)]
+pub struct RxWish {
+    /// The device, and where it is named.
+    pub device: (String, Span),
+    /// The first queue to read.
+    pub first_queue: u16,
+    /// How many queues to read, and where that is written; `None` = one per worker, as far as the device has them.
+    pub queues: Option<(u16, Span)>,
+    /// What to ask of the device, queues not included.
+    pub claim: Claim,
+    /// Packets at a time.
+    pub burst: usize,
+    /// False = wait until told to begin.
+    pub active: bool,
+    /// Deliver IP packets only, with the IP header marked.
+    pub force_ip: bool,
+}
+
+/// A device from which packets are received.
+pub struct RxPort {
+    wish: RxWish,
+    queues: u16,
+    workers: Vec<usize>,
+    active: AtomicBool,
+    tallies: PerWorker<Tally>,
+    port: OnceLock<Arc<dyn Port>>,
+    /// Queues not yet handed out to workers, by worker.
+    waiting: Mutex<Vec<(usize, Box<dyn RxQueue>)>>,
+    /// Queues from which something may still come.
+    open: AtomicUsize,
+}
+
+/// Counts in words: `1 receive queue`, `2 receive queues`.
+pub fn count_of(n: u16, what: &str) -> String {
+    format!("{n} {what} queue{}", if n == 1 { "" } else { "s" })
+}
+
+impl RxPort {
+    /// Claims what is asked for.
+    ///
+    /// # Errors
+    /// If there is no such device or it has too few queues.
+    pub fn claim(wish: RxWish, cx: &Configure<'_>) -> Result<Arc<RxPort>, ConfigErrors> {
+        let (device, span) = (wish.device.0.as_str(), wish.device.1);
+        let limits = cx.devices.limits(device).map_err(|e| ConfigErrors::open(span, e))?;
+        let left = limits.rx_queues.saturating_sub(wish.first_queue);
+        let workers = u16::try_from(cx.active.len()).unwrap_or(u16::MAX).max(1);
+        let queues = wish.queues.map_or(workers.min(left), |(n, _)| n);
+        if queues == 0 || queues > left {
+            let span = wish.queues.map_or(span, |(_, s)| s);
+            let has = count_of(limits.rx_queues, "receive");
+            return Err(ConfigErrors::new(span, format!("device '{device}' has {has}")));
+        }
+        let claim = Claim { rx_queues: wish.first_queue + queues, ..wish.claim };
+        cx.devices.claim(device, claim).map_err(|e| ConfigErrors::open(span, e))?;
+        Ok(Arc::new(RxPort {
+            active: AtomicBool::new(wish.active),
+            wish,
+            queues,
+            workers: cx.active.to_vec(),
+            tallies: PerWorker::new(cx.workers),
+            port: OnceLock::new(),
+            waiting: Mutex::default(),
+            open: AtomicUsize::new(usize::from(queues)),
+        }))
+    }
+
+    /// Takes the queues of the started device.
+    ///
+    /// # Errors
+    /// If one is taken already.
+    pub fn open(&self, cx: &Initialize<'_>) -> Result<(), ConfigErrors> {
+        let (device, span) = (self.wish.device.0.as_str(), self.wish.device.1);
+        let port = cx.devices.port(device).map_err(|e| ConfigErrors::open(span, e))?;
+        let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
+        for i in 0..self.queues {
+            let queue = self.wish.first_queue + i;
+            let Some(rx) = port.take_rx(queue) else {
+                let text = format!("receive queue {queue} of '{device}' is read by another element");
+                return Err(ConfigErrors::new(span, text));
+            };
+            let worker = self.workers.get(usize::from(i) % self.workers.len().max(1)).copied().unwrap_or(0);
+            waiting.push((worker, rx));
+        }
+        // Initialised once, so it cannot be set yet.
+        let _ = self.port.set(port);
+        Ok(())
+    }
+
+    /// The part of one worker.
+    pub fn local(self: &Arc<Self>, cx: &LocalCx) -> LocalRx {
+        let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
+        let mine = waiting.extract_if(.., |(worker, _)| *worker == cx.worker);
+        let queues: Vec<Queue> = mine.map(|(_, rx)| Queue { rx, seen: Vec::new() }).collect();
+        let spread = usize::from(self.queues) < self.workers.len() && !queues.is_empty();
+        LocalRx {
+            worker: cx.worker,
+            mac: self.port.get().and_then(|p| p.mac()),
+            queues,
+            steer: spread.then(|| Steer::new(&self.workers)),
+            annotations: cx.annotations,
+            shared: self.clone(),
+        }
+    }
+
+    /// The device, once it is open.
+    pub fn port(&self) -> Option<&Arc<dyn Port>> {
+        self.port.get()
+    }
+
+    /// True while something may still come.
+    pub fn is_open(&self) -> bool {
+        self.open.load(Relaxed) > 0
+    }
+}
+
+/// The handlers of a receiving element.
+pub fn rx_handlers<C: Class + AsRef<RxPort>>(h: &mut Handlers<C>) {
+    let port: fn(&C) -> Option<&Arc<dyn Port>> = |c| c.as_ref().port();
+    h.read("count", |c| c.as_ref().tallies.sum(Tally::packets).to_string());
+    h.read("byte_count", |c| c.as_ref().tallies.sum(Tally::bytes).to_string());
+    h.write("reset_counts", |c, _, _| {
+        c.as_ref().tallies.rebase();
+        Ok(())
+    });
+    h.read("active", |c| c.as_ref().active.load(Relaxed).to_string());
+    h.write("active", |c, text, cx| {
+        c.as_ref().active.store(value(text)?, Relaxed);
+        cx.wake();
+        Ok(())
+    });
+    h.read("nb_workers", |c| c.as_ref().workers.len().to_string());
+    stat_handler(h, "hw_count", port, |s| s.rx_packets);
+    stat_handler(h, "hw_bytes", port, |s| s.rx_bytes);
+    stat_handler(h, "hw_dropped", port, |s| s.rx_missed + s.rx_no_buffer);
+    stat_handler(h, "hw_errors", port, |s| s.rx_errors);
+    port_handlers(h, port);
+}
+
+struct Queue {
+    rx: Box<dyn RxQueue>,
+    /// Losses that have been reported so far, by the queue's own numbering.
+    seen: Vec<u64>,
+}
+
+/// One worker's part of a receiving element.
+pub struct LocalRx {
+    shared: Arc<RxPort>,
+    worker: usize,
+    queues: Vec<Queue>,
+    steer: Option<Steer>,
+    annotations: bool,
+    mac: Option<Mac>,
+}
+
+impl LocalRx {
+    /// One burst from one queue. True if there was something.
+    fn poll(&mut self, queue: usize, cx: &Cx<'_>, out: &mut Out<'_>) -> bool {
+        let Some(q) = self.queues.get_mut(queue) else { return false };
+        let mut batch = Batch::empty();
+        let n = q.rx.rx(&mut batch, self.shared.wish.burst);
+        q.count_losses(out);
+        if n == 0 {
+            return false;
+        }
+        out.made(n);
+        for packet in batch.iter_mut() {
+            packet.prefetch_data();
+            packet.set_mac_offset(0);
+        }
+        self.shared.tallies[self.worker].add(n as u64, batch.bytes());
+        if self.annotations {
+            self.annotate(&mut batch, cx);
+        }
+        if self.shared.wish.force_ip {
+            batch.retain(|p| mark_ip(p, LinkType::Ethernet), |p| out.lose(p, NOT_IP));
+        }
+        match &mut self.steer {
+            Some(steer) => steer.spread(batch, out),
+            None => out.emit(0, batch),
+        }
+        true
+    }
+
+    fn annotate(&self, batch: &mut Batch, cx: &Cx<'_>) {
+        for packet in batch.iter_mut() {
+            packet.clear_annos();
+            packet.set_timestamp(cx.now);
+            let destination = packet.data().first_chunk::<6>();
+            let kind = destination.map_or(PacketType::Host, |to| packet_type(to, self.mac.as_ref()));
+            packet.set_packet_type(kind);
+        }
+    }
+}
+
+impl Queue {
+    fn count_losses(&mut self, out: &mut Out<'_>) {
+        for (i, (name, total)) in self.rx.losses().iter().enumerate() {
+            if self.seen.len() <= i {
+                self.seen.push(0);
+            }
+            let new = total.saturating_sub(self.seen[i]);
+            if new > 0 {
+                self.seen[i] = *total;
+                let reason = LOSSES[..RX_ERROR].iter().position(|l| l == name).unwrap_or(RX_ERROR);
+                let n = usize::try_from(new).unwrap_or(usize::MAX);
+                out.made(n);
+                out.count_loss(Loss(u16::try_from(reason).unwrap_or(0)), n);
+            }
+        }
+    }
+}
+
+/// How a frame to this address is addressed, seen from a port with address `own`.
+fn packet_type(to: &Mac, own: Option<&Mac>) -> PacketType {
+    if *to == ethernet::BROADCAST {
+        PacketType::Broadcast
+    } else if ethernet::is_group(to) {
+        PacketType::Multicast
+    } else if own.is_none_or(|own| own == to) {
+        PacketType::Host
+    } else {
+        PacketType::OtherHost
+    }
+}
+
+impl Element for LocalRx {
+    fn start(&mut self, _: &Cx<'_>, out: &mut Out<'_>) {
+        if !self.queues.is_empty() {
+            out.wake();
+        }
+    }
+
+    fn run(&mut self, cx: &Cx<'_>, _: &mut Up<'_>, out: &mut Out<'_>) -> bool {
+        if !self.shared.active.load(Relaxed) {
+            return false;
+        }
+        let mut useful = false;
+        let mut i = 0;
+        while i < self.queues.len() {
+            if self.poll(i, cx, out) {
+                useful = true;
+            } else if self.queues.get(i).is_some_and(|q| q.rx.finished()) {
+                self.queues.remove(i);
+                self.shared.open.fetch_sub(1, Relaxed);
+                continue;
+            }
+            i += 1;
+        }
+        if !self.queues.is_empty() {
+            out.wake();
+        }
+        useful
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn packet_types() {
+        let own = [2, 0, 0, 0, 0, 1];
+        for (to, want) in [
+            ([0xff; 6], PacketType::Broadcast),
+            ([1, 0, 0x5e, 0, 0, 1], PacketType::Multicast),
+            (own, PacketType::Host),
+            ([2, 0, 0, 0, 0, 2], PacketType::OtherHost),
+        ] {
+            assert_eq!(packet_type(&to, Some(&own)), want);
+        }
+        assert_eq!(packet_type(&own, None), PacketType::Host);
+    }
+}

@@ -1,0 +1,134 @@
+//! `ToDPDKDevice`: sends packets to a device through DPDK.
+//!
+//! # Arguments
+//! - `PORT`: the device, as in `FromDPDKDevice`.
+//! - `QUEUE`: the first transmit queue to use; -1 = 0. Default -1.
+//! - `N_QUEUES`: how many queues to use; -1 = one per worker, as far as the device has them. Default -1, and 1 if a
+//!   `QUEUE` is given.
+//! - `IQUEUE`: packets that may wait for the device on each worker. Default 1024.
+//! - `BURST`: so many packets are sent at once; fewer wait until the worker has done what it is about. Default: the
+//!   router's burst.
+//! - `BLOCKING`: true = while the device is full, wait for it (less than a millisecond) before anything is lost. Default
+//!   false.
+//! - `NDESC`: descriptors of each queue; 0 = the driver's choice. Default 0.
+//!
+//! Other arguments of FastClick's element have no effect here; a warning says so.
+//!
+//! # Ports
+//! One push input.
+//!
+//! # Workers
+//! Every worker sends by a queue of its own. If the device has fewer queues than there are workers, the others hand
+//! their packets over.
+//!
+//! # Handlers
+//! | name | | |
+//! |---|---|---|
+//! | `count`, `byte_count` | r | packets and bytes that the device took; also `n_sent`, `n_sent_bytes` |
+//! | `dropped` | r | packets lost because the device was full; also `n_dropped` |
+//! | `reset_counts` | w | all start from 0 again |
+//! | `hw_count`, `hw_bytes`, `hw_errors` | r | what the device says it has sent, and failed to send |
+//! | `xstats`, `mac`, `mtu`, `carrier`, `speed`, `duplex`, `device`, `driver`, `numa_node`, `nb_rx_queues`, `nb_tx_queues` | r | as in `FromDPDKDevice` |
+//!
+//! # Losses
+//! - `tx_full`: the device did not take the packet, and `IQUEUE` others were waiting.
+//!
+//! # Example
+//! ```click
+//! InfiniteSource(LIMIT 20) -> out :: ToDPDKDevice(eth1);
+//! // out.count = 20
+//! // out.byte_count = 1280
+//! ```
+
+use super::from_dpdk_device::{FASTCLICK, queue_arguments};
+use super::keywords::ignore;
+use super::tx::{LOSSES, Sender, TxPort, TxWish, tx_handlers};
+use graph::{
+    Args, Class, ConfigErrors, Configure, Cx, Element, Handlers, Initialize, LocalCx, Out, Spec, Up,
+};
+use io::Claim;
+use packet::Batch;
+use std::sync::Arc;
+
+/// See the module.
+pub struct ToDpdkDevice {
+    tx: Arc<TxPort>,
+    hold: usize,
+    burst: usize,
+    blocking: bool,
+}
+
+/// One worker's part of [`ToDpdkDevice`].
+pub struct LocalToDpdkDevice {
+    shared: Arc<ToDpdkDevice>,
+    sender: Option<Sender>,
+    owner: usize,
+}
+
+impl AsRef<TxPort> for ToDpdkDevice {
+    fn as_ref(&self) -> &TxPort {
+        &self.tx
+    }
+}
+
+impl Class for ToDpdkDevice {
+    const SPEC: Spec = Spec { losses: LOSSES, ..Spec::new("ToDPDKDevice", "1/0", "h/h") };
+    type Local = LocalToDpdkDevice;
+
+    fn configure(args: &mut Args, cx: &Configure<'_>) -> Result<ToDpdkDevice, ConfigErrors> {
+        let device: String = args.required("PORT");
+        let (first_queue, queues) = queue_arguments(args);
+        let hold: usize = args.keyword("IQUEUE", 1024);
+        let burst: usize = args.keyword("BURST", cx.burst);
+        let blocking = args.keyword("BLOCKING", false);
+        let claim = Claim { tx_descriptors: args.keyword("NDESC", 0), ..Claim::default() };
+        ignore(args, FASTCLICK);
+        ignore(args, &["TIMEOUT", "MAC", "CONGESTION", "TCO", "UCO", "IPCO", "TSO"]);
+        let span = args.span_of("PORT");
+        args.finish()?;
+        let burst = burst.clamp(1, Batch::MAX);
+        let wish = TxWish { device: (device, span), first_queue, queues, claim };
+        Ok(ToDpdkDevice { tx: TxPort::claim(wish, cx)?, hold: hold.max(burst - 1), burst, blocking })
+    }
+
+    fn initialize(&self, cx: &Initialize<'_>) -> Result<(), ConfigErrors> {
+        self.tx.open(cx)
+    }
+
+    fn local(self: &Arc<Self>, cx: &LocalCx) -> LocalToDpdkDevice {
+        LocalToDpdkDevice {
+            sender: self.tx.sender(cx),
+            owner: self.tx.owner(cx.worker),
+            shared: self.clone(),
+        }
+    }
+
+    fn handlers(h: &mut Handlers<ToDpdkDevice>) {
+        tx_handlers(h);
+    }
+}
+
+impl Element for LocalToDpdkDevice {
+    fn push(&mut self, _: usize, batch: Batch, _: &Cx<'_>, out: &mut Out<'_>) {
+        let Some(sender) = &mut self.sender else {
+            return out.push_on(self.owner, 0, batch);
+        };
+        sender.add(batch);
+        if sender.len() >= self.shared.burst {
+            sender.send(self.shared.blocking, out);
+            sender.cut(self.shared.hold, out);
+        }
+        if sender.len() > 0 {
+            out.wake();
+        }
+    }
+
+    fn run(&mut self, _: &Cx<'_>, _: &mut Up<'_>, out: &mut Out<'_>) -> bool {
+        let Some(sender) = &mut self.sender else { return false };
+        let sent = sender.send(false, out);
+        if sender.len() > 0 {
+            out.wake();
+        }
+        sent > 0
+    }
+}

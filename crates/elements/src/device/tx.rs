@@ -1,0 +1,217 @@
+//! Sending: what `ToDPDKDevice` and `ToDevice` have in common.
+
+use super::facts::{port_handlers, stat_handler};
+use super::rx::count_of;
+use epoch::{Count, PerWorker, Tally};
+use graph::{Class, ConfigErrors, Configure, Handlers, Initialize, LocalCx, Loss, Out, Span};
+use io::{Claim, Port, TxQueue};
+use packet::Batch;
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+
+/// Why packets are lost at a sending element.
+pub const LOSSES: &[&str] = &["tx_full"];
+/// The device does not take them, and as many as may wait are waiting.
+pub const TX_FULL: Loss = Loss(0);
+/// How often a blocking sender asks a full device before it gives up: well below a millisecond.
+const BLOCKING_TRIES: u32 = 4096;
+
+/// What a configuration asks for.
+#[derive(Clone, Debug, Default)]
+pub struct TxWish {
+    /// The device, and where it is named.
+    pub device: (String, Span),
+    /// The first queue to use.
+    pub first_queue: u16,
+    /// How many queues to use, and where that is written; `None` = one per worker, as far as the device has them.
+    pub queues: Option<(u16, Span)>,
+    /// What to ask of the device, queues not included.
+    pub claim: Claim,
+}
+
+/// A device to which packets are sent.
+pub struct TxPort {
+    device: (String, Span),
+    first_queue: u16,
+    /// The workers that have a queue, by queue.
+    owners: Vec<usize>,
+    tallies: PerWorker<Tally>,
+    dropped: PerWorker<Count>,
+    port: OnceLock<Arc<dyn Port>>,
+    /// Queues not yet handed out to workers, by worker.
+    waiting: Mutex<Vec<(usize, Box<dyn TxQueue>)>>,
+}
+
+impl TxPort {
+    /// Claims what is asked for.
+    ///
+    /// # Errors
+    /// If there is no such device or it has too few queues.
+    pub fn claim(wish: TxWish, cx: &Configure<'_>) -> Result<Arc<TxPort>, ConfigErrors> {
+        let (device, span) = (wish.device.0.as_str(), wish.device.1);
+        let limits = cx.devices.limits(device).map_err(|e| ConfigErrors::open(span, e))?;
+        let left = limits.tx_queues.saturating_sub(wish.first_queue);
+        let workers = u16::try_from(cx.active.len()).unwrap_or(u16::MAX).max(1);
+        let queues = wish.queues.map_or(workers.min(left), |(n, _)| n);
+        if queues == 0 || queues > left {
+            let span = wish.queues.map_or(span, |(_, s)| s);
+            let has = count_of(limits.tx_queues, "transmit");
+            return Err(ConfigErrors::new(span, format!("device '{device}' has {has}")));
+        }
+        // More queues than workers are of no use: a queue has one owner.
+        let owners: Vec<usize> = cx.active.iter().copied().take(usize::from(queues)).collect();
+        let used = u16::try_from(owners.len()).unwrap_or(queues);
+        let claim = Claim { tx_queues: wish.first_queue + used, ..wish.claim };
+        cx.devices.claim(device, claim).map_err(|e| ConfigErrors::open(span, e))?;
+        Ok(Arc::new(TxPort {
+            device: wish.device,
+            first_queue: wish.first_queue,
+            owners,
+            tallies: PerWorker::new(cx.workers),
+            dropped: PerWorker::new(cx.workers),
+            port: OnceLock::new(),
+            waiting: Mutex::default(),
+        }))
+    }
+
+    /// Takes the queues of the started device.
+    ///
+    /// # Errors
+    /// If one is taken already.
+    pub fn open(&self, cx: &Initialize<'_>) -> Result<(), ConfigErrors> {
+        let (device, span) = (self.device.0.as_str(), self.device.1);
+        let port = cx.devices.port(device).map_err(|e| ConfigErrors::open(span, e))?;
+        let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
+        for (queue, worker) in (self.first_queue..).zip(&self.owners) {
+            let Some(tx) = port.take_tx(queue) else {
+                let text = format!(
+                    "transmit queue {queue} of '{device}' is used by another element: let all paths to it lead \
+                     to one element, or give each a QUEUE"
+                );
+                return Err(ConfigErrors::new(span, text));
+            };
+            waiting.push((*worker, tx));
+        }
+        // Initialised once, so it cannot be set yet.
+        let _ = self.port.set(port);
+        Ok(())
+    }
+
+    /// One worker's queue, if it has one.
+    pub fn sender(self: &Arc<Self>, cx: &LocalCx) -> Option<Sender> {
+        let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
+        let i = waiting.iter().position(|(worker, _)| *worker == cx.worker)?;
+        let (worker, queue) = waiting.swap_remove(i);
+        Some(Sender { shared: self.clone(), worker, queue, held: VecDeque::new(), len: 0 })
+    }
+
+    /// The worker that sends for this one.
+    pub fn owner(&self, worker: usize) -> usize {
+        self.owners.get(worker % self.owners.len().max(1)).copied().unwrap_or(0)
+    }
+
+    /// The device, once it is open.
+    pub fn port(&self) -> Option<&Arc<dyn Port>> {
+        self.port.get()
+    }
+}
+
+/// The handlers of a sending element.
+pub fn tx_handlers<C: Class + AsRef<TxPort>>(h: &mut Handlers<C>) {
+    let port: fn(&C) -> Option<&Arc<dyn Port>> = |c| c.as_ref().port();
+    for name in ["count", "n_sent"] {
+        h.read(name, |c| c.as_ref().tallies.sum(Tally::packets).to_string());
+    }
+    for name in ["byte_count", "n_sent_bytes"] {
+        h.read(name, |c| c.as_ref().tallies.sum(Tally::bytes).to_string());
+    }
+    for name in ["dropped", "n_dropped"] {
+        h.read(name, |c| c.as_ref().dropped.sum(Count::get).to_string());
+    }
+    h.write("reset_counts", |c, _, _| {
+        c.as_ref().tallies.rebase();
+        c.as_ref().dropped.rebase();
+        Ok(())
+    });
+    stat_handler(h, "hw_count", port, |s| s.tx_packets);
+    stat_handler(h, "hw_bytes", port, |s| s.tx_bytes);
+    stat_handler(h, "hw_errors", port, |s| s.tx_errors);
+    port_handlers(h, port);
+}
+
+/// One worker's transmit queue, and the packets that wait for it.
+pub struct Sender {
+    shared: Arc<TxPort>,
+    worker: usize,
+    queue: Box<dyn TxQueue>,
+    held: VecDeque<Batch>,
+    len: usize,
+}
+
+impl Sender {
+    /// Packets that wait.
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Lets packets wait behind those that do.
+    pub fn add(&mut self, mut batch: Batch) {
+        self.len += batch.len();
+        if let Some(last) = self.held.back_mut() {
+            last.append(&mut batch);
+        }
+        if !batch.is_empty() {
+            self.held.push_back(batch);
+        }
+    }
+
+    /// Sends what waits, as far as the device takes it; returns how much that was. `blocking`: asks a full device many
+    /// times before giving up.
+    pub fn send(&mut self, blocking: bool, out: &mut Out<'_>) -> usize {
+        let (mut sent, mut tries, mut bytes) = (0, 0, 0);
+        while let Some(batch) = self.held.front_mut() {
+            let before = batch.bytes();
+            let n = self.queue.tx(batch);
+            sent += n;
+            bytes += before.saturating_sub(batch.bytes());
+            if batch.is_empty() {
+                self.held.pop_front();
+            } else if n == 0 {
+                tries += 1;
+                if !blocking || tries >= BLOCKING_TRIES {
+                    break;
+                }
+                std::hint::spin_loop();
+            }
+        }
+        self.len -= sent;
+        if sent > 0 {
+            out.gone(sent);
+            self.shared.tallies[self.worker].add(sent as u64, bytes);
+        }
+        sent
+    }
+
+    /// Loses what waits beyond `limit` packets, newest first.
+    pub fn cut(&mut self, limit: usize, out: &mut Out<'_>) {
+        while self.len > limit
+            && let Some(mut last) = self.held.pop_back()
+        {
+            let kept = last.len().saturating_sub(self.len - limit);
+            let lost = last.split_off(kept);
+            self.len -= lost.len();
+            self.shared.dropped[self.worker].add(lost.len() as u64);
+            out.lose_all(lost, TX_FULL);
+            if !last.is_empty() {
+                self.held.push_back(last);
+            }
+        }
+    }
+}
+
+impl Drop for Sender {
+    fn drop(&mut self) {
+        // Held when the router ends: neither sent nor lost.
+        self.held.drain(..).for_each(Batch::free);
+    }
+}

@@ -1,0 +1,112 @@
+//! Sets of IPv4 addresses, as arguments such as `BADSRC` give them.
+
+use graph::{ArgError, FromArg, Text};
+use lang::args::{Ipv4Prefix, Words};
+
+/// Some addresses and prefixes, with a quick answer for addresses far from all of them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct AddressSet {
+    /// True for each first octet that a member may have.
+    octets: [bool; 256],
+    /// Network and mask of each member.
+    members: Vec<(u32, u32)>,
+}
+
+impl AddressSet {
+    /// No addresses.
+    pub fn new() -> AddressSet {
+        AddressSet { octets: [false; 256], members: Vec::new() }
+    }
+
+    /// Adds one address.
+    pub fn add_host(&mut self, address: u32) {
+        self.add(address, u32::MAX);
+    }
+
+    /// Adds all addresses that are `address` in the bits of `mask`.
+    pub fn add(&mut self, address: u32, mask: u32) {
+        let network = address & mask;
+        for (octet, place) in (0u32..).zip(&mut self.octets) {
+            *place |= (octet << 24) & mask == network & 0xff00_0000;
+        }
+        self.members.push((network, mask));
+    }
+
+    /// True if the address is in the set.
+    #[inline]
+    pub fn contains(&self, address: u32) -> bool {
+        self.octets[(address >> 24) as usize] && self.search(address)
+    }
+
+    fn search(&self, address: u32) -> bool {
+        self.members.iter().any(|&(network, mask)| address & mask == network)
+    }
+}
+
+/// Addresses and prefixes with spaces between; none at all is fine.
+impl FromArg for AddressSet {
+    fn from_arg(arg: &Text) -> Result<AddressSet, ArgError> {
+        let mut set = AddressSet::new();
+        let mut words = Words::new(arg);
+        while !words.is_empty() {
+            let prefix: Ipv4Prefix = words.take("address")?;
+            set.add(prefix.address.to_bits(), prefix.mask().to_bits());
+        }
+        Ok(set)
+    }
+
+    fn placeholder() -> AddressSet {
+        AddressSet::new()
+    }
+}
+
+/// Interface addresses with their networks, with spaces between (`INTERFACES`).
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Interfaces(pub Vec<Ipv4Prefix>);
+
+impl FromArg for Interfaces {
+    fn from_arg(arg: &Text) -> Result<Interfaces, ArgError> {
+        let mut list = Vec::new();
+        let mut words = Words::new(arg);
+        while !words.is_empty() {
+            list.push(words.take("address")?);
+        }
+        Ok(Interfaces(list))
+    }
+
+    fn placeholder() -> Interfaces {
+        Interfaces::default()
+    }
+}
+
+/// The broadcast address of a prefix; `None` for /31 and /32, which have none (RFC 3021).
+pub(crate) fn broadcast(prefix: Ipv4Prefix) -> Option<u32> {
+    (prefix.length < 31).then(|| prefix.address.to_bits() | !prefix.mask().to_bits())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use lang::Span;
+
+    #[test]
+    fn membership() {
+        let text = Text::verbatim("0.0.0.0 255.255.255.255 224.0.0.0/4 10.1.2.3/24", Span::default());
+        let set = AddressSet::from_arg(&text).unwrap();
+        let has = |a: [u8; 4]| set.contains(u32::from_be_bytes(a));
+        assert!(has([0, 0, 0, 0]) && has([255; 4]) && has([224, 0, 0, 1]) && has([239, 255, 0, 1]));
+        assert!(has([10, 1, 2, 0]) && has([10, 1, 2, 255]));
+        assert!(
+            !has([0, 0, 0, 1]) && !has([255, 255, 255, 254]) && !has([223, 0, 0, 1]) && !has([240, 0, 0, 0])
+        );
+        assert!(!has([10, 1, 3, 0]) && !has([192, 168, 0, 1]));
+        assert!(AddressSet::from_arg(&Text::verbatim("10.0.0.0/33", Span::default())).is_err());
+    }
+
+    #[test]
+    fn broadcast_addresses() {
+        let p = |text: &str| Ipv4Prefix::from_arg(&Text::verbatim(text, Span::default())).unwrap();
+        assert_eq!(broadcast(p("10.1.2.3/24")), Some(0x0a01_02ff));
+        assert_eq!((broadcast(p("10.1.2.3/31")), broadcast(p("10.1.2.3"))), (None, None));
+    }
+}

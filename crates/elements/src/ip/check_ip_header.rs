@@ -1,0 +1,321 @@
+//! `CheckIPHeader`: lets only packets with a valid IPv4 header pass, and notes where it is and where it wants to go.
+//!
+//! The checks are those of RFC 1812 §5.2.2: enough bytes, version 4, a header length of at least 20, a total length
+//! that holds the header and is there, a right checksum, and a source address that may be one. A frame longer than the
+//! IP packet (Ethernet padding) is cut to it. Good packets get network and transport header marks and their destination
+//! address as annotation.
+//!
+//! # Arguments
+//! - `OFFSET`: where the IP header begins, in bytes. Default 0.
+//! - `INTERFACES`: the router's own addresses with their networks, such as `10.0.1.1/24 10.0.2.1/24`. Their broadcast
+//!   addresses join `BADSRC`, the addresses themselves `GOODDST`.
+//! - `BADSRC`: source addresses that are not legal, with spaces between; prefixes are accepted too. Default
+//!   `0.0.0.0 255.255.255.255`.
+//! - `GOODDST`: destination addresses for which the source address is not checked. Default none.
+//! - `BADDST`: destination addresses and prefixes that are not legal, such as `0.0.0.0/8 127.0.0.0/8`. Default none.
+//! - `CHECKSUM`: false = do not check the checksum. Default true.
+//! - `VERBOSE`: true = a line on the standard error output for every bad packet. Default false.
+//! - `DETAILS`: accepted; details are always kept.
+//!
+//! # Ports
+//! One input; good packets leave by output 0, push or pull. Bad packets leave by push output 1 if that is connected.
+//!
+//! # Handlers
+//! | name | | |
+//! |---|---|---|
+//! | `count` | r | good packets |
+//! | `drops` | r | bad packets |
+//! | `drop_details` | r | bad packets by reason, a line each |
+//! | `reset_counts` | w | all start from 0 again |
+//!
+//! # Losses
+//! - `short`: fewer than 20 bytes.
+//! - `bad_version`: the version is not 4.
+//! - `bad_header_length`: the header length is below 20.
+//! - `bad_length`: the total length is below the header length, or more than what came.
+//! - `bad_checksum`: the header checksum is wrong.
+//! - `bad_source`: the source address is in `BADSRC`.
+//! - `bad_destination`: the destination address is in `BADDST`.
+//!
+//! # Example
+//! ```click
+//! InfiniteSource(DATA \<45000014 00000000 40110000 0a000001 0a000002>, LIMIT 3)
+//!   -> sums :: CheckIPHeader -> Discard;
+//! InfiniteSource(DATA \<45000014 00000000 40110000 0a000001 0a000002 ffff>, LIMIT 5)
+//!   -> CheckIPHeader(CHECKSUM false) -> cut :: Counter -> Discard;
+//! // sums.drops = 3
+//! // cut.byte_count = 100
+//! ```
+
+use super::addresses::{AddressSet, Interfaces, broadcast};
+use epoch::{Count, PerWorker};
+use graph::{Agnostic, Args, Class, ConfigErrors, Configure, Cx, Handlers, LocalCx, Loss, Out, Simple, Spec};
+use packet::wire::ipv4::{Ipv4, MIN_HEADER_LEN};
+use packet::{Batch, Packet};
+use std::fmt::Write;
+use std::sync::Arc;
+
+/// What may be wrong; the numbers are those of the losses.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Fault {
+    Short,
+    Version,
+    HeaderLength,
+    Length,
+    Checksum,
+    Source,
+    Destination,
+}
+
+const FAULTS: usize = 7;
+const LOSSES: [&str; FAULTS] = [
+    "short",
+    "bad_version",
+    "bad_header_length",
+    "bad_length",
+    "bad_checksum",
+    "bad_source",
+    "bad_destination",
+];
+const TEXTS: [&str; FAULTS] = [
+    "tiny packet",
+    "bad IP version",
+    "bad IP header length",
+    "bad IP length",
+    "bad IP checksum",
+    "bad source address",
+    "bad destination address",
+];
+
+/// Good packets, and bad ones by [`Fault`].
+#[derive(Debug, Default)]
+struct Counts {
+    good: Count,
+    bad: [Count; FAULTS],
+}
+
+impl epoch::Accumulate for Counts {
+    fn accumulate(&self, other: &Counts) {
+        self.good.accumulate(&other.good);
+        self.bad.accumulate(&other.bad);
+    }
+}
+
+/// See the module. `SUM` false is `CheckIPHeader2`, which never looks at the checksum.
+#[derive(Debug)]
+pub struct CheckIPHeader<const SUM: bool> {
+    offset: usize,
+    bad_source: AddressSet,
+    good_destination: AddressSet,
+    bad_destination: AddressSet,
+    checksum: bool,
+    verbose: bool,
+    name: String,
+    counts: PerWorker<Counts>,
+}
+
+/// One worker's part of [`CheckIPHeader`].
+#[derive(Debug)]
+pub struct LocalCheckIPHeader<const SUM: bool> {
+    shared: Arc<CheckIPHeader<SUM>>,
+    worker: usize,
+}
+
+impl<const SUM: bool> Class for CheckIPHeader<SUM> {
+    const SPEC: Spec = Spec {
+        losses: &LOSSES,
+        ..Spec::new(if SUM { "CheckIPHeader" } else { "CheckIPHeader2" }, "1/1-2", "a/ah")
+    };
+    type Local = Agnostic<LocalCheckIPHeader<SUM>>;
+
+    fn configure(args: &mut Args, cx: &Configure<'_>) -> Result<Self, ConfigErrors> {
+        let interfaces: Interfaces = args.keyword("INTERFACES", Interfaces::default());
+        let bad_source: Option<AddressSet> = args.keyword_if_given("BADSRC");
+        let mut good_destination = args.keyword("GOODDST", AddressSet::new());
+        let bad_destination = args.keyword("BADDST", AddressSet::new());
+        let checksum = args.keyword("CHECKSUM", SUM);
+        let verbose = args.keyword("VERBOSE", false);
+        let _: bool = args.keyword("DETAILS", false);
+        let offset = args.optional("OFFSET", 0usize);
+        args.finish()?;
+        let mut bad_source = bad_source.unwrap_or_else(|| {
+            let mut set = AddressSet::new();
+            set.add_host(0);
+            set.add_host(u32::MAX);
+            set
+        });
+        for prefix in interfaces.0 {
+            broadcast(prefix).into_iter().for_each(|address| bad_source.add_host(address));
+            good_destination.add_host(prefix.address.to_bits());
+        }
+        Ok(CheckIPHeader {
+            offset,
+            bad_source,
+            good_destination,
+            bad_destination,
+            checksum,
+            verbose,
+            name: cx.name.to_owned(),
+            counts: PerWorker::new(cx.workers),
+        })
+    }
+
+    fn local(self: &Arc<Self>, cx: &LocalCx) -> Self::Local {
+        Agnostic(LocalCheckIPHeader { shared: self.clone(), worker: cx.worker })
+    }
+
+    fn handlers(h: &mut Handlers<Self>) {
+        h.read("count", |c| c.counts.sum(|n| n.good.get()).to_string());
+        h.read("drops", |c| c.counts.sum(|n| n.bad.iter().map(Count::get).sum()).to_string());
+        h.read("drop_details", Self::details);
+        h.write("reset_counts", |c, _, _| {
+            c.counts.rebase();
+            Ok(())
+        });
+    }
+}
+
+impl<const SUM: bool> CheckIPHeader<SUM> {
+    fn details(&self) -> String {
+        let mut text = String::new();
+        for (i, reason) in TEXTS.iter().enumerate() {
+            let n = self.counts.sum(|counts| counts.bad[i].get());
+            let _ = writeln!(text, "{n:>15}  {reason}");
+        }
+        text
+    }
+
+    #[inline]
+    fn check(&self, packet: &mut Packet) -> Result<(), Fault> {
+        let bytes = packet.data().get(self.offset..).unwrap_or(&[]);
+        let ip = Ipv4::new(bytes).ok_or(Fault::Short)?;
+        let (header, total) = (ip.header_len(), usize::from(ip.total_len()));
+        if ip.version() != 4 {
+            return Err(Fault::Version);
+        }
+        if header < MIN_HEADER_LEN {
+            return Err(Fault::HeaderLength);
+        }
+        if total < header || total > bytes.len() {
+            return Err(Fault::Length);
+        }
+        if self.checksum && !ip.checksum_is_valid() {
+            return Err(Fault::Checksum);
+        }
+        let (source, destination) = (ip.source(), ip.destination());
+        if self.bad_source.contains(source) && !self.good_destination.contains(destination) {
+            return Err(Fault::Source);
+        }
+        if self.bad_destination.contains(destination) {
+            return Err(Fault::Destination);
+        }
+        packet.truncate(self.offset + total);
+        packet.set_network_offset(self.offset);
+        packet.set_transport_offset(self.offset + header);
+        packet.set_dst_ip(destination);
+        Ok(())
+    }
+}
+
+impl<const SUM: bool> Simple for LocalCheckIPHeader<SUM> {
+    fn act(&mut self, batch: &mut Batch, _: &Cx<'_>, out: &mut Out<'_>) {
+        let shared = &*self.shared;
+        let counts = &shared.counts[self.worker];
+        // A packet that is not kept is handed on before the next one is looked at.
+        let fault = std::cell::Cell::new(Fault::Short);
+        batch.retain(
+            |packet| shared.check(packet).map_err(|f| fault.set(f)).is_ok(),
+            |packet| {
+                let reason = fault.get() as usize;
+                counts.bad[reason].add(1);
+                if shared.verbose {
+                    eprintln!("{}: IP header check failed: {}", shared.name, TEXTS[reason]);
+                }
+                out.reject(1, packet, Loss(fault.get() as u16));
+            },
+        );
+        counts.good.add(batch.len() as u64);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::harness::{Bench, Setup};
+    use packet::wire::ipv4;
+
+    fn header(change: impl Fn(&mut [u8])) -> Vec<u8> {
+        let mut h =
+            b"\x45\x00\x00\x18\x00\x01\x00\x00\x40\x11\x00\x00\x0a\x00\x00\x01\x0a\x00\x00\x02DATA".to_vec();
+        change(&mut h);
+        ipv4::set_checksum(&mut h);
+        h
+    }
+
+    /// The losses and the good bytes that one packet makes.
+    fn outcome(config: &str, bytes: &[u8]) -> String {
+        let hex: String = bytes.iter().map(|b| format!("{b:02x}")).collect();
+        let text = format!(
+            "InfiniteSource(DATA \\<{hex}>, LIMIT 1) -> i :: CheckIPHeader({config}) -> c :: Counter -> Discard;"
+        );
+        let mut bench = Bench::new(&text, &Setup::default()).unwrap();
+        bench.run().unwrap();
+        let losses: Vec<String> = bench.losses().into_iter().filter(|l| !l.ends_with("= 0")).collect();
+        let passed = bench.read("c.byte_count");
+        bench.end().unwrap();
+        if losses.is_empty() { passed } else { losses.join(" ") }
+    }
+
+    #[test]
+    fn every_check() {
+        let lost = |reason: &str| format!("i.{reason} = 1");
+        let good = header(|_| {});
+        let raw = |at: usize, value: u8| {
+            let mut h = good.clone();
+            h[at] = value;
+            h
+        };
+        assert_eq!(outcome("", &good), "24");
+        assert_eq!(outcome("", &[&good[..], b"padding"].concat()), "24");
+        assert_eq!(outcome("", &good[..19]), lost("short"));
+        assert_eq!(outcome("", &raw(0, 0x65)), lost("bad_version"));
+        assert_eq!(outcome("", &raw(0, 0x44)), lost("bad_header_length"));
+        assert_eq!(outcome("", &header(|h| h[3] = 19)), lost("bad_length"));
+        assert_eq!(outcome("", &good[..23]), lost("bad_length"));
+        assert_eq!(outcome("", &raw(0, 0x47)), lost("bad_length"));
+        assert_eq!(outcome("", &raw(8, 0x41)), lost("bad_checksum"));
+        assert_eq!(outcome("CHECKSUM false", &raw(8, 0x41)), "24");
+        assert_eq!(outcome("", &header(|h| h[12..16].fill(0))), lost("bad_source"));
+        assert_eq!(outcome("", &header(|h| h[12..16].fill(255))), lost("bad_source"));
+        assert_eq!(outcome("GOODDST 10.0.0.2", &header(|h| h[12..16].fill(255))), "24");
+        assert_eq!(outcome("BADSRC 127.0.0.0/8", &header(|h| h[12..16].fill(255))), "24");
+        assert_eq!(outcome("BADSRC 127.0.0.0/8", &header(|h| h[12] = 127)), lost("bad_source"));
+        assert_eq!(outcome("INTERFACES 10.0.0.9/30", &header(|h| h[15] = 11)), lost("bad_source"));
+        assert_eq!(outcome("INTERFACES 10.0.0.2/24", &header(|h| h[15] = 255)), "24");
+        assert_eq!(outcome("BADDST 127.0.0.0/8", &header(|h| h[16] = 127)), lost("bad_destination"));
+        let framed = [&[0; 14][..], &good].concat();
+        assert_eq!((outcome("14", &framed), outcome("OFFSET 14", &framed)), ("38".into(), "38".into()));
+        assert_eq!(outcome("40", &framed), lost("short"));
+    }
+
+    #[test]
+    fn options_count_for_the_checksum_and_the_details_say_why() {
+        let with_option = |sum: bool| {
+            let mut h = header(|_| {});
+            h[0] = 0x46;
+            if sum {
+                ipv4::set_checksum(&mut h);
+            }
+            h
+        };
+        assert_eq!(outcome("", &with_option(true)), "24");
+        assert_eq!(outcome("", &with_option(false)), "i.bad_checksum = 1");
+        let text = "InfiniteSource(DATA 123, LIMIT 40) -> i :: CheckIPHeader -> Discard; i[1] -> bad :: Counter -> Discard;";
+        let mut bench = Bench::new(text, &Setup::default()).unwrap();
+        bench.run().unwrap();
+        assert_eq!((bench.read("bad.count"), bench.read("i.drops")), ("40".into(), "40".into()));
+        assert_eq!(bench.read("i.drop_details").lines().next(), Some("             40  tiny packet"));
+        bench.write("i.reset_counts", "").unwrap();
+        assert_eq!(bench.read("i.drops"), "0");
+        bench.end().unwrap();
+    }
+}

@@ -1,0 +1,54 @@
+//! `DirectIPLookup`: sends packets where the longest matching prefix of their destination annotation leads; one or two memory accesses, 33 MB.
+//!
+//! # Arguments
+//! - `ROUTE`...: routes, each `address/mask [gateway] port`, the mask as a length or dotted. A bare address is a /32. A
+//!   later route replaces an earlier one for the same prefix. A port that is not an output is an error.
+//! - `FILE`: a file of routes, one a line, `prefix [gateway] port`; `#` begins a comment. Routes given as arguments
+//!   replace those of the file; IPv6 routes in it are left out.
+//!
+//! # Ports
+//! One push input; a packet leaves by the push output that its route names. If the route has a gateway other than
+//! 0.0.0.0 the gateway becomes the destination annotation. The number of the next hop is noted on the packet.
+//!
+//! # Handlers
+//! | name | | |
+//! |---|---|---|
+//! | `table` | r | all routes, a line each: prefix, gateway or `-`, port |
+//! | `count` | r | number of routes |
+//! | `lookup` | r | with an address as parameter: `port [gateway]`; -1 where no route leads |
+//! | `add` | w | adds a route; fails if its prefix has one |
+//! | `set` | w | adds a route in place of the one that its prefix may have |
+//! | `remove` | w | removes a route: `address/mask [[gateway] port]` |
+//! | `ctrl` | w | lines of `add`, `set`, `remove`, `flush`: all are done at once, or none |
+//! | `flush` | w | removes all routes |
+//!
+//! # Losses
+//! - `no_route`: no prefix contains the address.
+//!
+//! # Example
+//! ```click
+//! InfiniteSource(DATA \<0a010203>, LIMIT 5) -> GetIPAddress(0) -> rt :: DirectIPLookup(10.0.0.0/8 0, 10.1.0.0/16 192.168.0.1 1);
+//! rt[0] -> Discard;
+//! rt[1] -> c :: Counter -> Discard;
+//! // c.count = 5
+//! // rt.count = 2
+//! ```
+
+use super::lookup::{IPLookup, Structure};
+use fib::{Dir24_8, RouteTable};
+
+/// The structure behind [`DirectIPLookup`].
+#[derive(Debug)]
+pub struct DirectRoutes;
+
+impl Structure for DirectRoutes {
+    const NAME: &'static str = "DirectIPLookup";
+    const CHANGEABLE: bool = true;
+
+    fn table() -> RouteTable<u32> {
+        RouteTable::new(Dir24_8::new())
+    }
+}
+
+/// See the module.
+pub type DirectIPLookup = IPLookup<DirectRoutes>;

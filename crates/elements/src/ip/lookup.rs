@@ -1,0 +1,285 @@
+//! Routing table elements: one element over any lookup structure of `fib`.
+
+use super::route_arg::{self, RouteArg};
+use fib::{NextHop, NextHopId, RouteChange, RouteTable};
+use graph::{
+    Args, Class, ConfigErrors, Configure, Cx, Element, Handlers, LocalCx, Loss, Out, Spec, State, Way,
+};
+use packet::Batch;
+use std::fmt::Write;
+use std::marker::PhantomData;
+use std::net::{IpAddr, Ipv4Addr};
+use std::path::PathBuf;
+use std::sync::Arc;
+
+const NO_ROUTE: Loss = Loss(0);
+
+/// Which structure answers the lookups, and how the class is called.
+pub trait Structure: Send + Sync + 'static {
+    /// Class name.
+    const NAME: &'static str;
+    /// True if routes may be changed while packets flow.
+    const CHANGEABLE: bool;
+    /// A table without routes.
+    fn table() -> RouteTable<u32>;
+}
+
+/// See the modules of the classes, such as `radix_ip_lookup`.
+pub struct IPLookup<S> {
+    table: RouteTable<u32>,
+    outputs: usize,
+    structure: PhantomData<S>,
+}
+
+/// One worker's part of [`IPLookup`].
+pub struct LocalIPLookup<S> {
+    shared: Arc<IPLookup<S>>,
+    /// The next hops by number, in the form in which packets need them.
+    ways: Vec<Hop>,
+    addresses: Box<[u32; Batch::MAX]>,
+    hops: Box<[Option<NextHopId>; Batch::MAX]>,
+}
+
+/// A next hop: gateway (0 = none) and output.
+#[derive(Clone, Copy)]
+struct Hop {
+    gateway: u32,
+    port: u32,
+}
+
+impl From<&NextHop> for Hop {
+    fn from(hop: &NextHop) -> Hop {
+        let gateway = match hop.gateway {
+            Some(IpAddr::V4(gateway)) => gateway.to_bits(),
+            _ => 0,
+        };
+        Hop { gateway, port: hop.port }
+    }
+}
+
+impl<S: Structure> Class for IPLookup<S> {
+    const SPEC: Spec =
+        Spec { losses: &["no_route"], state: State::Shared, ..Spec::new(S::NAME, "1/-", "h/h") };
+    type Local = LocalIPLookup<S>;
+
+    fn configure(args: &mut Args, cx: &Configure<'_>) -> Result<IPLookup<S>, ConfigErrors> {
+        let file: Option<PathBuf> = args.keyword_if_given("FILE");
+        let mut changes = Vec::new();
+        if let Some(path) = &file {
+            match route_arg::read_file(path, cx.outputs) {
+                Ok(routes) => changes.extend(routes.into_iter().map(RouteChange::Set)),
+                Err(message) => args.error("FILE", message),
+            }
+        }
+        for RouteArg { route, port_span } in args.rest("ROUTE") {
+            match route_arg::port_fits(route, cx.outputs) {
+                Ok(()) => changes.push(RouteChange::Set(route)),
+                Err(message) => args.error_at(port_span, format!("ROUTE: {message}")),
+            }
+        }
+        args.finish()?;
+        let table = S::table();
+        table.apply(&changes).map_err(|e| ConfigErrors::new(args.span_of("ROUTE"), e.to_string()))?;
+        Ok(IPLookup { table, outputs: cx.outputs, structure: PhantomData })
+    }
+
+    fn local(self: &Arc<Self>, _: &LocalCx) -> LocalIPLookup<S> {
+        LocalIPLookup {
+            shared: self.clone(),
+            ways: Vec::new(),
+            addresses: Box::new([0; Batch::MAX]),
+            hops: Box::new([None; Batch::MAX]),
+        }
+    }
+
+    fn handlers(h: &mut Handlers<IPLookup<S>>) {
+        h.read("table", Self::text);
+        h.read("count", |l| l.table.len().to_string());
+        h.read_with("lookup", |l, address| l.lookup(address));
+        if S::CHANGEABLE {
+            h.write("add", |l, line, _| l.apply(&[RouteChange::Add(route_arg::route(line, l.outputs)?)]));
+            h.write("set", |l, line, _| l.apply(&[RouteChange::Set(route_arg::route(line, l.outputs)?)]));
+            h.write("remove", |l, line, _| l.apply(&[route_arg::removal(line)?]));
+            h.write("ctrl", |l, lines, _| l.transact(lines));
+            h.write("flush", |l, _, _| l.apply(&[RouteChange::Flush]));
+        }
+    }
+}
+
+impl<S> IPLookup<S> {
+    fn apply(&self, changes: &[RouteChange<u32>]) -> Result<(), String> {
+        self.table.apply(changes).map_err(|e| e.to_string())
+    }
+
+    /// Makes the changes of all lines, or none.
+    fn transact(&self, lines: &str) -> Result<(), String> {
+        let mut changes = Vec::new();
+        let mut numbers = Vec::new();
+        for (number, line) in (1..).zip(lines.lines()) {
+            if let Some(change) =
+                route_arg::change(line, self.outputs).map_err(|e| format!("line {number}: {e}"))?
+            {
+                changes.push(change);
+                numbers.push(number);
+            }
+        }
+        self.table.apply(&changes).map_err(|e| match numbers.get(e.index) {
+            Some(number) => format!("line {number}: {e}"),
+            None => e.to_string(),
+        })
+    }
+
+    /// `port [gateway]`, or -1 where no route leads.
+    fn lookup(&self, address: &str) -> Result<String, String> {
+        let address: Ipv4Addr = graph::value(address)?;
+        Ok(match self.table.find(address.to_bits()) {
+            Some(route) => match route.next_hop.gateway {
+                Some(gateway) => format!("{} {gateway}", route.next_hop.port),
+                None => route.next_hop.port.to_string(),
+            },
+            None => "-1".to_owned(),
+        })
+    }
+
+    /// All routes, a line each: prefix, gateway or `-`, port.
+    fn text(&self) -> String {
+        let mut text = String::new();
+        for route in self.table.routes() {
+            let gateway = route.next_hop.gateway.map_or("-".to_owned(), |g| g.to_string());
+            let _ = writeln!(text, "{:<18} {gateway:<15} {}", route.prefix.to_string(), route.next_hop.port);
+        }
+        text
+    }
+}
+
+impl<S: Structure> Element for LocalIPLookup<S> {
+    fn push(&mut self, _: usize, batch: Batch, cx: &Cx<'_>, out: &mut Out<'_>) {
+        let (table, n) = (&self.shared.table, batch.len());
+        for (packet, address) in batch.iter().zip(self.addresses.iter_mut()) {
+            *address = packet.dst_ip();
+        }
+        table.lookup_batch(cx.reader, &self.addresses[..n], &mut self.hops[..n]);
+        // The table's list only grows, so what was copied stays right.
+        let list = table.next_hops(cx.reader);
+        if let Some(new) = list.get(self.ways.len()..).filter(|new| !new.is_empty()) {
+            self.ways.extend(new.iter().map(Hop::from));
+        }
+        let (ways, mut hops) = (&self.ways, self.hops.iter());
+        out.split(batch, |packet| {
+            let Some(id) = hops.next().copied().flatten() else { return Way::Lost(NO_ROUTE) };
+            let Some(&Hop { gateway, port }) = ways.get(id.index()) else { return Way::Lost(NO_ROUTE) };
+            packet.set_next_hop(NextHopId::bits(Some(id)));
+            if gateway != 0 {
+                packet.set_dst_ip(gateway);
+            }
+            Way::Port(port as usize)
+        });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::harness::{Bench, Setup};
+
+    const CLASSES: [&str; 4] = ["RadixIPLookup", "DirectIPLookup", "StaticIPLookup", "LinearIPLookup"];
+
+    /// Packets to 10.0.0.1, 10.1.0.1, 11.0.0.1 and 12.0.0.1 through a table with three outputs.
+    fn config(class: &str, routes: &str) -> String {
+        let mut text = format!("rt :: {class}({routes});\n");
+        for (i, dst) in ["0a000001", "0a010001", "0b000001", "0c000001"].iter().enumerate() {
+            text += &format!("InfiniteSource(DATA \\<{dst}>, LIMIT {}) -> GetIPAddress(0) -> rt;\n", 10 + i);
+        }
+        for i in 0..3 {
+            text += &format!("rt[{i}] -> c{i} :: Counter -> Discard;\n");
+        }
+        text
+    }
+
+    #[test]
+    fn packets_leave_by_the_longest_prefix() {
+        for class in CLASSES {
+            let text =
+                config(class, "10.0.0.0/8 0, 10.1.0.0/255.255.0.0 192.168.0.1 2, 11.0.0.0/8 1, 11.0.0.1 2");
+            let mut bench = Bench::new(&text, &Setup::default()).unwrap();
+            bench.run().unwrap();
+            let counts = [0, 1, 2].map(|i| bench.read(&format!("c{i}.count")));
+            assert_eq!(counts, ["10", "0", "23"], "{class}");
+            assert!(bench.losses().contains(&"rt.no_route = 13".to_owned()), "{class}: {:?}", bench.losses());
+            bench.end().unwrap();
+        }
+    }
+
+    #[test]
+    fn handlers_change_the_table_in_transactions() {
+        let bench = Bench::new(&config("RadixIPLookup", "10.0.0.0/8 0"), &Setup::default()).unwrap();
+        bench.write("rt.add", "10.1.0.0/16 192.168.0.1 2").unwrap();
+        let table = "10.0.0.0/8         -               0\n10.1.0.0/16        192.168.0.1     2\n";
+        assert_eq!(bench.read("rt.table"), table);
+        let lookup = |a: &str| bench.router.read("rt", "lookup", a).map_err(|e| e.to_string());
+        assert_eq!((lookup("10.1.2.3"), lookup("10.2.2.3")), (Ok("2 192.168.0.1".into()), Ok("0".into())));
+        assert_eq!((lookup("11.0.0.1"), lookup("x")), (Ok("-1".into()), Err("parse error".into())));
+        assert_eq!(
+            bench.write("rt.add", "10.0.0.0/8 1"),
+            Err("there is a route already: 10.0.0.0/8 0".into())
+        );
+        assert_eq!(bench.write("rt.add", "12.0.0.0/8 3"), Err("port: no output 3, there are 3".into()));
+        let bad = "set 11.0.0.0/8 1\n\nremove 12.0.0.0/8";
+        assert_eq!(bench.write("rt.ctrl", bad), Err("line 3: there is no route for 12.0.0.0/8".into()));
+        assert_eq!(bench.read("rt.table"), table);
+        bench
+            .write("rt.ctrl", "set 10.0.0.0/8 1\nremove 10.1.0.0/16 192.168.0.1 2\nadd 11.0.0.0/8 2")
+            .unwrap();
+        assert_eq!((lookup("10.1.2.3"), lookup("11.0.0.1")), (Ok("1".into()), Ok("2".into())));
+        bench.write("rt.remove", "11.0.0.0/8").unwrap();
+        bench.write("rt.flush", "").unwrap();
+        assert_eq!((bench.read("rt.table"), bench.read("rt.count")), (String::new(), "0".into()));
+        bench.end().unwrap();
+        let fixed = Bench::new(&config("StaticIPLookup", "10.0.0.0/8 0"), &Setup::default()).unwrap();
+        assert_eq!(fixed.write("rt.add", "1.0.0.0/8 0"), Err("no 'rt.add' handler".into()));
+        fixed.end().unwrap();
+    }
+
+    #[test]
+    fn mistakes_are_found_at_their_place() {
+        let setup = Setup::default();
+        let error = Bench::new(&config("DirectIPLookup", "10.0.0.0/8 3, 1.2.3.4, 0.0.0.0/0 x 1"), &setup)
+            .err()
+            .unwrap();
+        for want in
+            ["ROUTE: port: no output 3, there are 3", "ROUTE: port missing", "ROUTE: gateway: parse error"]
+        {
+            assert!(error.contains(want), "{error}");
+        }
+    }
+
+    #[test]
+    fn a_route_file_is_read_and_its_mistakes_are_told() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("routes");
+        let with = |routes: &str, more: &str| {
+            std::fs::write(&path, routes).unwrap();
+            let text = config("DirectIPLookup", &format!("FILE {}{more}", path.display()));
+            Bench::new(&text, &Setup::default())
+        };
+        let mut bench =
+            with("# all\r\n10.0.0.0/8 1\r\n10.1.0.0/16 9.9.9.9 0\n2001:db8::/32 7\n", ", 10.1.0.0/16 2")
+                .unwrap();
+        bench.run().unwrap();
+        assert_eq!(
+            (bench.read("c1.count"), bench.read("c2.count"), bench.read("rt.count")),
+            ("10".into(), "11".into(), "2".into())
+        );
+        bench.end().unwrap();
+        let error = |routes: &str| with(routes, "").err().unwrap();
+        assert!(error("10.0.0.0/8 1\n\n10.0.0.0/8").contains("line 3: expected `prefix [gateway] port`"));
+        let e = error("10.0.0.0/8 5\n11.0.0.0/8 6\n12.0.0.0/8 7");
+        assert!(e.contains("route 10.0.0.0/8 5: no output 5, there are 3 (and 2 more such routes)"), "{e}");
+        assert!(
+            error("10.0.0.0/8 ::1 1").contains("route 10.0.0.0/8 ::1 1: the gateway is not an IPv4 address")
+        );
+        drop(dir);
+        let e =
+            Bench::new(&config("RadixIPLookup", "FILE /nowhere/routes"), &Setup::default()).err().unwrap();
+        assert!(e.contains("FILE: cannot read /nowhere/routes: No such file or directory"), "{e}");
+    }
+}

@@ -1,0 +1,49 @@
+//! `StaticIPLookup`: sends packets where the longest matching prefix of their destination annotation leads; the routes cannot be changed.
+//!
+//! # Arguments
+//! - `ROUTE`...: routes, each `address/mask [gateway] port`, the mask as a length or dotted. A bare address is a /32. A
+//!   later route replaces an earlier one for the same prefix. A port that is not an output is an error.
+//! - `FILE`: a file of routes, one a line, `prefix [gateway] port`; `#` begins a comment. Routes given as arguments
+//!   replace those of the file; IPv6 routes in it are left out.
+//!
+//! # Ports
+//! One push input; a packet leaves by the push output that its route names. If the route has a gateway other than
+//! 0.0.0.0 the gateway becomes the destination annotation. The number of the next hop is noted on the packet.
+//!
+//! # Handlers
+//! | name | | |
+//! |---|---|---|
+//! | `table` | r | all routes, a line each: prefix, gateway or `-`, port |
+//! | `count` | r | number of routes |
+//! | `lookup` | r | with an address as parameter: `port [gateway]`; -1 where no route leads |
+//!
+//! # Losses
+//! - `no_route`: no prefix contains the address.
+//!
+//! # Example
+//! ```click
+//! InfiniteSource(DATA \<0a010203>, LIMIT 5) -> GetIPAddress(0) -> rt :: StaticIPLookup(10.0.0.0/8 0, 10.1.0.0/16 192.168.0.1 1);
+//! rt[0] -> Discard;
+//! rt[1] -> c :: Counter -> Discard;
+//! // c.count = 5
+//! // rt.count = 2
+//! ```
+
+use super::lookup::{IPLookup, Structure};
+use fib::{Poptrie, RouteTable};
+
+/// The structure behind [`StaticIPLookup`].
+#[derive(Debug)]
+pub struct FixedRoutes;
+
+impl Structure for FixedRoutes {
+    const NAME: &'static str = "StaticIPLookup";
+    const CHANGEABLE: bool = false;
+
+    fn table() -> RouteTable<u32> {
+        RouteTable::new(Poptrie::new())
+    }
+}
+
+/// See the module.
+pub type StaticIPLookup = IPLookup<FixedRoutes>;

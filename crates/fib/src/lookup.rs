@@ -1,0 +1,41 @@
+//! What all lookup structures have in common.
+
+use epoch::Reader;
+use serde::Serialize;
+
+use crate::next_hop::NextHopId;
+use crate::prefix::{Address, Prefix};
+use crate::rib::Rib;
+
+/// A structure for longest-prefix match, derived from a [`Rib`], read by many threads while one keeps it up to
+/// date. A lookup that runs during an update gives the next hop from before or from after it, nothing else.
+pub trait Fib<A: Address>: Send + Sync {
+    /// The next hop of the longest prefix that contains `addr`.
+    fn lookup(&self, reader: &Reader, addr: A) -> Option<NextHopId>;
+
+    /// Looks up each of `addrs` and puts its next hop at the same place in `hops`. The shorter slice sets the
+    /// number of lookups.
+    fn lookup_batch(&self, reader: &Reader, addrs: &[A], hops: &mut [Option<NextHopId>]);
+
+    /// Follows `rib`, in which routes have come, gone or changed since the last call at the `changed` prefixes
+    /// only. One thread at a time may call this.
+    fn update(&self, rib: &Rib<A>, changed: &[Prefix<A>]);
+
+    /// The memory it holds, part by part.
+    fn memory(&self) -> Vec<MemoryPart>;
+}
+
+/// The memory held by one part of a structure.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct MemoryPart {
+    /// Which part.
+    pub part: &'static str,
+    /// How much it holds.
+    pub bytes: usize,
+}
+
+impl MemoryPart {
+    pub(crate) fn of<T>(part: &'static str, items: &[T]) -> MemoryPart {
+        MemoryPart { part, bytes: size_of_val(items) }
+    }
+}

@@ -1,0 +1,276 @@
+//! Routes, their next hops and the structure they are looked up in, kept in step.
+
+use std::fmt;
+use std::sync::atomic::{Ordering, fence};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use epoch::{Reader, Table};
+use serde::Serialize;
+
+use crate::lookup::{Fib, MemoryPart};
+use crate::next_hop::{NextHop, NextHopId, NextHops, TooManyNextHops};
+use crate::prefix::{Address, Prefix};
+use crate::rib::Rib;
+
+/// A route: packets for these addresses go there. Printed as `prefix [gateway] port`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
+#[serde(bound = "A: Address")]
+pub struct Route<A: Address> {
+    /// Which addresses.
+    pub prefix: Prefix<A>,
+    /// Where to.
+    pub next_hop: NextHop,
+}
+
+impl<A: Address> fmt::Display for Route<A> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {}", self.prefix, self.next_hop)
+    }
+}
+
+/// One step of a transaction.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum RouteChange<A: Address> {
+    /// A new route; fails when the prefix has one.
+    Add(Route<A>),
+    /// A new route in place of the one that the prefix may have.
+    Set(Route<A>),
+    /// The route of the prefix goes; fails when there is none, or one with another next hop than is given here.
+    Remove(Prefix<A>, Option<NextHop>),
+    /// All routes go.
+    Flush,
+}
+
+/// Why a change cannot be made.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum ChangeError<A: Address> {
+    /// The prefix to add a route for has one.
+    #[error("there is a route already: {0}")]
+    Exists(Route<A>),
+    /// The prefix to remove the route of has none.
+    #[error("there is no route for {0}")]
+    Missing(Prefix<A>),
+    /// The prefix to remove the route of has another next hop.
+    #[error("the route is another one: {0}")]
+    Different(Route<A>),
+    /// See [`TooManyNextHops`].
+    #[error(transparent)]
+    NextHops(#[from] TooManyNextHops),
+}
+
+/// Which change of a transaction cannot be made, and why.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("{error}")]
+pub struct ApplyError<A: Address> {
+    /// The position of the change, from 0.
+    pub index: usize,
+    /// What is wrong with it.
+    pub error: ChangeError<A>,
+}
+
+/// A routing table: changed by transactions, read by workers without locks.
+pub struct RouteTable<A: Address> {
+    fib: Box<dyn Fib<A>>,
+    /// The list in `State`, for readers.
+    next_hops: Table<Vec<NextHop>>,
+    state: Mutex<State<A>>,
+}
+
+/// What only writers look at.
+struct State<A> {
+    rib: Rib<A>,
+    next_hops: NextHops,
+}
+
+impl<A: Address> RouteTable<A> {
+    /// A table without routes that looks up in `fib`, which must be empty.
+    pub fn new(fib: impl Fib<A> + 'static) -> RouteTable<A> {
+        RouteTable {
+            fib: Box::new(fib),
+            next_hops: Table::default(),
+            state: Mutex::new(State { rib: Rib::new(), next_hops: NextHops::default() }),
+        }
+    }
+
+    /// Makes all `changes` in their order, or none of them.
+    pub fn apply(&self, changes: &[RouteChange<A>]) -> Result<(), ApplyError<A>> {
+        let mut state = self.state();
+        let (rib, hops) = (state.rib.clone(), state.next_hops.as_slice().len());
+        let mut changed = Vec::with_capacity(changes.len());
+        for (index, change) in changes.iter().enumerate() {
+            match state.change(change) {
+                Ok(prefix) => changed.push(prefix),
+                Err(error) => {
+                    state.rib = rib;
+                    state.next_hops.truncate(hops);
+                    return Err(ApplyError { index, error });
+                }
+            }
+        }
+        // Next hops before the routes to them: see `next_hops`.
+        if state.next_hops.as_slice().len() > hops {
+            self.next_hops.replace(state.next_hops.as_slice().to_vec());
+        }
+        self.fib.update(&state.rib, &changed);
+        Ok(())
+    }
+
+    /// Looks up each of `addrs`; see [`Fib::lookup_batch`].
+    #[inline]
+    pub fn lookup_batch(&self, reader: &Reader, addrs: &[A], hops: &mut [Option<NextHopId>]) {
+        self.fib.lookup_batch(reader, addrs, hops);
+        fence(Ordering::Acquire);
+    }
+
+    /// The next hop for one address.
+    pub fn lookup(&self, reader: &Reader, addr: A) -> Option<NextHop> {
+        let hop = self.fib.lookup(reader, addr)?;
+        fence(Ordering::Acquire);
+        self.next_hops(reader).get(hop.index()).copied()
+    }
+
+    /// The next hops by number. Read it *after* a lookup: then it has every number that the lookup gave. The
+    /// list only grows, and numbers keep their meaning for the life of the table.
+    #[inline]
+    pub fn next_hops<'c>(&'c self, reader: &'c Reader) -> &'c [NextHop] {
+        self.next_hops.read(reader)
+    }
+
+    /// The route with the longest prefix that contains `addr`, from the RIB: for handlers, without a reader.
+    pub fn find(&self, addr: A) -> Option<Route<A>> {
+        let state = self.state();
+        state.rib.lookup(addr).and_then(|(prefix, hop)| state.route(prefix, hop))
+    }
+
+    /// The route of exactly this prefix.
+    pub fn get(&self, prefix: Prefix<A>) -> Option<Route<A>> {
+        let state = self.state();
+        state.rib.get(prefix).and_then(|hop| state.route(prefix, hop))
+    }
+
+    /// All routes as they are now, in the order of their prefixes.
+    pub fn routes(&self) -> Vec<Route<A>> {
+        let state = self.state();
+        state.rib.iter().filter_map(|(prefix, hop)| state.route(prefix, hop)).collect()
+    }
+
+    /// The number of routes.
+    pub fn len(&self) -> usize {
+        self.state().rib.len()
+    }
+
+    /// True when there is no route.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The memory that the lookup structure holds, and the RIB.
+    pub fn memory(&self) -> Vec<MemoryPart> {
+        let mut parts = self.fib.memory();
+        parts.push(MemoryPart { part: "rib", bytes: self.state().rib.memory_bytes() });
+        parts
+    }
+
+    fn state(&self) -> MutexGuard<'_, State<A>> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl<A: Address> State<A> {
+    fn route(&self, prefix: Prefix<A>, hop: NextHopId) -> Option<Route<A>> {
+        self.next_hops.get(hop).map(|next_hop| Route { prefix, next_hop })
+    }
+
+    /// Makes the change in the RIB; says where.
+    fn change(&mut self, change: &RouteChange<A>) -> Result<Prefix<A>, ChangeError<A>> {
+        let current = |prefix| self.rib.get(prefix).and_then(|hop| self.route(prefix, hop));
+        match *change {
+            RouteChange::Add(route) => {
+                if let Some(old) = current(route.prefix) {
+                    return Err(ChangeError::Exists(old));
+                }
+                self.rib.insert(route.prefix, self.next_hops.intern(route.next_hop)?);
+                Ok(route.prefix)
+            }
+            RouteChange::Set(route) => {
+                self.rib.insert(route.prefix, self.next_hops.intern(route.next_hop)?);
+                Ok(route.prefix)
+            }
+            RouteChange::Remove(prefix, next_hop) => {
+                let old = current(prefix).ok_or(ChangeError::Missing(prefix))?;
+                if next_hop.is_some_and(|next_hop| next_hop != old.next_hop) {
+                    return Err(ChangeError::Different(old));
+                }
+                self.rib.remove(prefix);
+                Ok(prefix)
+            }
+            RouteChange::Flush => {
+                self.rib = Rib::new();
+                Ok(Prefix::default())
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Dir24_8, LinearTable, Poptrie, Prefix4, Radix};
+
+    fn route(prefix: &str, port: u32) -> Route<u32> {
+        Route { prefix: prefix.parse().unwrap(), next_hop: NextHop { gateway: None, port } }
+    }
+
+    fn tables() -> Vec<RouteTable<u32>> {
+        vec![
+            RouteTable::new(LinearTable::new()),
+            RouteTable::new(Radix::new()),
+            RouteTable::new(Dir24_8::new()),
+            RouteTable::new(Poptrie::new()),
+        ]
+    }
+
+    #[test]
+    fn a_transaction_is_made_whole_or_not_at_all() {
+        let reader = Reader::new();
+        for table in tables() {
+            let port = |addr: &str| {
+                table.lookup(&reader, addr.parse::<Prefix4>().unwrap().first()).map(|hop| hop.port)
+            };
+            table
+                .apply(&[RouteChange::Add(route("10/8", 1)), RouteChange::Set(route("10.1/16", 2))])
+                .unwrap();
+            assert_eq!([port("10.1.0.1"), port("10.2.0.1"), port("11.0.0.1")], [Some(2), Some(1), None]);
+            let bad = [
+                RouteChange::Set(route("11/8", 7)),
+                RouteChange::Remove(route("10.1/16", 0).prefix, None),
+                RouteChange::Add(route("10/8", 3)),
+            ];
+            let error = table.apply(&bad).unwrap_err();
+            assert_eq!((error.index, error.error), (2, ChangeError::Exists(route("10/8", 1))));
+            assert_eq!(error.to_string(), "there is a route already: 10.0.0.0/8 1");
+            assert_eq!([port("10.1.0.1"), port("11.0.0.1")], [Some(2), None]);
+            assert_eq!(table.routes(), [route("10/8", 1), route("10.1/16", 2)]);
+            assert_eq!(table.next_hops(&reader).len(), 2);
+            assert_eq!(table.find(0x0A01_0203), Some(route("10.1/16", 2)));
+            table.apply(&[RouteChange::Flush, RouteChange::Add(route("10/8", 9))]).unwrap();
+            assert_eq!([port("10.1.0.1"), port("10.2.0.1")], [Some(9), Some(9)]);
+            assert_eq!((table.len(), table.is_empty()), (1, false));
+        }
+    }
+
+    #[test]
+    fn removing_checks_what_is_there() {
+        let table = RouteTable::new(LinearTable::new());
+        let only = route("10/8", 1);
+        let (other, missing) = (NextHop { gateway: None, port: 2 }, route("11/8", 0).prefix);
+        table.apply(&[RouteChange::Add(only)]).unwrap();
+        let error = |change| table.apply(&[change]).unwrap_err().error;
+        assert_eq!(error(RouteChange::Remove(only.prefix, Some(other))), ChangeError::Different(only));
+        assert_eq!(error(RouteChange::Remove(missing, None)), ChangeError::Missing(missing));
+        assert_eq!(table.get(only.prefix), Some(only));
+        table.apply(&[RouteChange::Remove(only.prefix, Some(only.next_hop))]).unwrap();
+        assert!(table.is_empty());
+    }
+}

@@ -1,0 +1,334 @@
+//! The part of an engine that is lent to elements while they run: the stack of batches to deliver, wires, counts.
+
+use crate::NodeId;
+use crate::element::Loss;
+use crate::engine::mailbox::Mailbox;
+use crate::engine::stats::{ENGINE_LOSSES, WorkerStats};
+use crate::engine::timers::Timers;
+use crate::notify::{Listener, Notifier};
+use crate::out::Way;
+use crate::time::Nanos;
+use crate::wires::{Target, Wires};
+use epoch::tsc;
+use packet::{Batch, Packet};
+use rtrb::{Producer, PushError};
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+const UNCONNECTED: usize = 0;
+const LOOP: usize = 1;
+const HANDOFF_FULL: usize = 2;
+
+/// Batches that may wait for room in the ring to another worker before packets are lost. While any wait, this worker
+/// runs no tasks, so it does not take in more than it can hand over.
+const OVERFLOW: usize = 4096;
+
+/// A batch on its way to an element's input.
+pub struct Sent {
+    /// Element and port.
+    pub to: Target,
+    /// The packets.
+    pub batch: Batch,
+}
+
+/// The road to one other worker.
+pub struct Road {
+    pub ring: Producer<Sent>,
+    pub mailbox: Arc<Mailbox>,
+    /// What did not fit into the ring, oldest first.
+    pub overflow: VecDeque<Sent>,
+    pub rung: bool,
+}
+
+/// What is upstream and downstream of a task.
+#[derive(Clone, Debug, Default)]
+pub struct Storages {
+    /// Storages that a pull reaches; `None` = something upstream cannot tell whether it is empty.
+    pub upstream: Option<Vec<Arc<Notifier>>>,
+    /// Storages that an emission reaches.
+    pub downstream: Vec<Arc<Notifier>>,
+}
+
+/// See the module.
+pub struct Core {
+    pub worker: usize,
+    pub wires: Wires,
+    pub stack: Vec<Sent>,
+    pub stats: Arc<WorkerStats>,
+    /// Number of own loss reasons of each element.
+    pub own_losses: Arc<[usize]>,
+    pub storages: Arc<[Storages]>,
+    /// The one worker that a node's packets must be handed to, if there is one.
+    pub home: Arc<[Option<usize>]>,
+    /// Which elements' tasks live on this worker.
+    pub active: Box<[bool]>,
+    pub timers: Timers,
+    pub wakes: Vec<NodeId>,
+    pub retry: Option<Nanos>,
+    pub timed: bool,
+    /// Cycles spent in upstream elements during the present call.
+    pub nested_cycles: u64,
+    pub stop_requested: bool,
+    /// Packets whose way ended in the present task run.
+    pub run_gone: usize,
+    /// By worker; `None` for this one.
+    pub roads: Vec<Option<Road>>,
+    pub mailboxes: Vec<Arc<Mailbox>>,
+    aside: Batch,
+    aside_from: (NodeId, usize),
+    lost: Batch,
+    bins: Vec<Batch>,
+}
+
+impl Core {
+    pub fn new(worker: usize, wires: Wires, stats: Arc<WorkerStats>, own_losses: Arc<[usize]>) -> Core {
+        let nodes = own_losses.len();
+        Core {
+            worker,
+            wires,
+            stack: Vec::with_capacity(64),
+            stats,
+            own_losses,
+            storages: Arc::new([]),
+            home: Arc::new([]),
+            active: Box::new([]),
+            timers: Timers::new(nodes),
+            wakes: Vec::new(),
+            retry: None,
+            timed: false,
+            nested_cycles: 0,
+            stop_requested: false,
+            run_gone: 0,
+            roads: Vec::new(),
+            mailboxes: Vec::new(),
+            aside: Batch::empty(),
+            aside_from: (NodeId(0), 0),
+            lost: Batch::empty(),
+            bins: Vec::new(),
+        }
+    }
+
+    /// True if the element's task lives on this worker.
+    pub fn is_active(&self, node: NodeId) -> bool {
+        self.active.get(node.index()).copied().unwrap_or(false)
+    }
+
+    #[inline]
+    pub fn emit(&mut self, node: NodeId, output: usize, batch: Batch) {
+        match self.wires.output(node, output) {
+            Some(to) if !to.is_remote() => self.stack.push(Sent { to, batch }),
+            Some(to) => self.emit_remote(to, batch),
+            None => self.lose_engine(node, batch, UNCONNECTED),
+        }
+    }
+
+    #[cold]
+    fn emit_remote(&mut self, to: Target, batch: Batch) {
+        let worker = self.home_of(to);
+        self.hand_off(worker, Sent { to: to.local(), batch });
+    }
+
+    fn home_of(&self, to: Target) -> usize {
+        self.home.get(to.node().index()).copied().flatten().unwrap_or(self.worker)
+    }
+
+    /// True if packets for this element must be on one particular worker.
+    pub fn has_home(&self, to: Target) -> bool {
+        self.home.get(to.node().index()).copied().flatten().is_some()
+    }
+
+    pub fn hand_off(&mut self, worker: usize, sent: Sent) {
+        let Some(Some(road)) = self.roads.get_mut(worker) else {
+            // To this worker itself, or to one that does not exist: stays here.
+            return self.stack.push(sent);
+        };
+        let refused = if road.overflow.is_empty() {
+            match road.ring.push(sent) {
+                Ok(()) => {
+                    road.rung = true;
+                    None
+                }
+                Err(PushError::Full(sent)) => Some(sent),
+            }
+        } else {
+            Some(sent)
+        };
+        let Some(sent) = refused else { return };
+        if road.overflow.len() < OVERFLOW {
+            road.overflow.push_back(sent);
+        } else {
+            self.lose_engine(sent.to.node(), sent.batch, HANDOFF_FULL);
+        }
+    }
+
+    /// Moves waiting batches into the rings and rings the bells. True if some still wait.
+    pub fn flush_roads(&mut self) -> bool {
+        let mut waiting = false;
+        for road in self.roads.iter_mut().flatten() {
+            while let Some(sent) = road.overflow.pop_front() {
+                match road.ring.push(sent) {
+                    Ok(()) => road.rung = true,
+                    Err(PushError::Full(sent)) => {
+                        road.overflow.push_front(sent);
+                        waiting = true;
+                        break;
+                    }
+                }
+            }
+            if std::mem::take(&mut road.rung) {
+                road.mailbox.ring();
+            }
+        }
+        waiting
+    }
+
+    #[inline]
+    pub fn count_loss(&mut self, node: NodeId, loss: Loss, n: usize) {
+        if let Some(cell) = self.stats.loss(node.index(), usize::from(loss.0)) {
+            cell.add(n as u64);
+        }
+    }
+
+    #[inline]
+    pub fn lose(&mut self, node: NodeId, packet: Packet, loss: Loss) {
+        self.count_loss(node, loss, 1);
+        if self.lost.room() == 0 {
+            self.free_lost();
+        }
+        self.lost.push(packet);
+    }
+
+    #[cold]
+    pub fn lose_engine(&mut self, node: NodeId, batch: Batch, reason: usize) {
+        debug_assert!(reason < ENGINE_LOSSES.len());
+        let own = self.own_losses.get(node.index()).copied().unwrap_or(0);
+        if let Some(cell) = self.stats.loss(node.index(), own + reason) {
+            cell.add(batch.len() as u64);
+        }
+        batch.free();
+    }
+
+    /// The graph sends these packets round and round without ever storing them.
+    #[cold]
+    pub fn lose_looping(&mut self) {
+        while let Some(sent) = self.stack.pop() {
+            self.lose_engine(sent.to.node(), sent.batch, LOOP);
+        }
+    }
+
+    /// Gives lost packets back, in bulk.
+    pub fn free_lost(&mut self) {
+        if !self.lost.is_empty() {
+            std::mem::take(&mut self.lost).free();
+        }
+    }
+
+    #[inline]
+    pub fn aside(&mut self, node: NodeId, output: usize, packet: Packet) {
+        if !self.aside.is_empty() && (self.aside_from != (node, output) || self.aside.room() == 0) {
+            self.flush_aside();
+        }
+        self.aside_from = (node, output);
+        self.aside.push(packet);
+    }
+
+    #[inline]
+    pub fn flush_aside(&mut self) {
+        if !self.aside.is_empty() {
+            let batch = std::mem::take(&mut self.aside);
+            let (node, output) = self.aside_from;
+            self.emit(node, output, batch);
+        }
+    }
+
+    #[inline]
+    pub fn made(&mut self, node: NodeId, n: usize) {
+        if let Some(s) = self.stats.nodes.get(node.index()) {
+            s.made.add(n as u64);
+        }
+    }
+
+    #[inline]
+    pub fn gone(&mut self, node: NodeId, n: usize) {
+        self.run_gone += n;
+        if let Some(s) = self.stats.nodes.get(node.index()) {
+            s.gone.add(n as u64);
+        }
+    }
+
+    /// Sends each packet its own way; batches leave in the order of output numbers.
+    pub fn scatter(&mut self, node: NodeId, batch: Batch, ways: &[Way]) {
+        let outputs = self.wires.outputs(node);
+        if self.bins.len() < outputs {
+            self.bins.resize_with(outputs, Batch::empty);
+        }
+        let (mut lowest, mut highest) = (usize::MAX, 0);
+        for (packet, way) in batch.into_iter().zip(ways) {
+            let port = match *way {
+                Way::Port(port) => port,
+                Way::PortOr(port, _) if self.wires.output(node, port).is_some() => port,
+                Way::PortOr(_, loss) | Way::Lost(loss) => {
+                    self.lose(node, packet, loss);
+                    continue;
+                }
+            };
+            match self.bins.get_mut(port) {
+                Some(bin) if port < outputs => {
+                    lowest = lowest.min(port);
+                    highest = highest.max(port);
+                    bin.push(packet);
+                }
+                _ => self.lose_engine(node, Batch::one(packet), UNCONNECTED),
+            }
+        }
+        for port in lowest..=highest {
+            if let Some(bin) = self.bins.get_mut(port).filter(|b| !b.is_empty()) {
+                let batch = std::mem::take(bin);
+                self.emit(node, port, batch);
+            }
+        }
+    }
+
+    /// Counts a pull through `node`. `began` is when it began, and the cycles nested in others before, if it is timed.
+    pub fn count_pull(&mut self, node: NodeId, packets: usize, began: Option<(u64, u64)>) {
+        let Some(s) = self.stats.nodes.get(node.index()) else { return };
+        if packets > 0 {
+            s.calls.add(1);
+            s.packets.add(packets as u64);
+        }
+        if let Some((began, nested_before)) = began {
+            let total = tsc().saturating_sub(began);
+            let own = total.saturating_sub(self.nested_cycles);
+            self.nested_cycles = nested_before + total;
+            if packets > 0 {
+                s.timed_calls.add(1);
+                s.timed_packets.add(packets as u64);
+                s.timed_cycles.add(own);
+            } else {
+                s.timed_empty_cycles.add(own);
+            }
+        }
+    }
+
+    pub fn wake_listeners(&mut self, listeners: &[Listener]) {
+        for &(worker, node) in listeners {
+            if worker == self.worker {
+                self.wakes.push(node);
+            } else if let Some(mailbox) = self.mailboxes.get(worker) {
+                mailbox.wake(node);
+            }
+        }
+    }
+
+    pub fn downstream_room(&self, node: NodeId) -> usize {
+        let storages = self.storages.get(node.index()).map_or(&[][..], |s| &s.downstream);
+        storages.iter().map(|s| s.room()).max().unwrap_or(usize::MAX)
+    }
+
+    pub fn upstream_signal(&self, node: NodeId) -> bool {
+        match self.storages.get(node.index()).map(|s| &s.upstream) {
+            Some(Some(storages)) => storages.iter().any(|s| !s.is_empty()),
+            _ => true,
+        }
+    }
+}

@@ -1,0 +1,370 @@
+//! One worker's engine: it owns the worker's instances of all elements and moves batches between them.
+//!
+//! ```text
+//!   round:   letters ─► rings of other workers ─► due timers ─► some task runs ─► quiescent point
+//!   a run:   element.run ─► stack ─► pop: element.push ─► stack … until the stack is empty (depth first)
+//! ```
+
+pub(crate) mod core;
+pub mod mailbox;
+pub mod stats;
+pub mod tasks;
+pub mod timers;
+
+use crate::NodeId;
+use crate::element::{Cx, Element};
+use crate::out::{Out, Up};
+use crate::time::{Clock, Nanos};
+use core::{Core, Sent};
+use epoch::{Reader, tsc};
+use mailbox::Mailbox;
+use packet::Pool;
+use rtrb::Consumer;
+use std::sync::Arc;
+use tasks::Tasks;
+
+/// Task runs in one round, before letters, timers and the quiescent point have their turn.
+const RUNS_PER_ROUND: usize = 32;
+/// Every how many task runs one is timed; prime, so that it does not fall into step with the tasks.
+const TIMED_EVERY: u32 = 17;
+/// Batches delivered in one task run before its packets are taken to be in an endless loop.
+const MAX_DELIVERIES: usize = 1 << 16;
+/// Batches taken from one other worker's ring in a round.
+const RING_BURST: usize = 64;
+
+/// What a round found.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Round {
+    /// Something useful was done.
+    pub useful: bool,
+    /// Tasks that are ready to run again.
+    pub ready: usize,
+    /// When the next timer is due.
+    pub next_timer: Option<Nanos>,
+    /// An element asked the driver to stop.
+    pub stop: bool,
+}
+
+/// See the module.
+pub struct Engine {
+    slots: Vec<Option<Box<dyn Element>>>,
+    core: Core,
+    tasks: Tasks,
+    reader: Reader,
+    pool: Pool,
+    clock: Arc<Clock>,
+    mailbox: Arc<Mailbox>,
+    rings: Vec<Consumer<Sent>>,
+    burst: usize,
+    now: Nanos,
+    until_timed: u32,
+}
+
+/// What an engine is made of; see [`crate::Router`].
+pub(crate) struct Parts {
+    pub slots: Vec<Option<Box<dyn Element>>>,
+    pub core: Core,
+    pub pool: Pool,
+    pub clock: Arc<Clock>,
+    pub mailbox: Arc<Mailbox>,
+    pub rings: Vec<Consumer<Sent>>,
+    pub burst: usize,
+}
+
+impl Engine {
+    pub(crate) fn new(parts: Parts) -> Engine {
+        let now = parts.clock.now();
+        Engine {
+            tasks: Tasks::new(parts.slots.len()),
+            slots: parts.slots,
+            core: parts.core,
+            reader: Reader::new(),
+            pool: parts.pool,
+            clock: parts.clock,
+            mailbox: parts.mailbox,
+            rings: parts.rings,
+            burst: parts.burst,
+            now,
+            until_timed: 1,
+        }
+    }
+
+    /// Number of this worker.
+    pub fn worker(&self) -> usize {
+        self.core.worker
+    }
+
+    /// This worker's mailbox.
+    pub fn mailbox(&self) -> &Arc<Mailbox> {
+        &self.mailbox
+    }
+
+    /// Lets every active element ask for its first run.
+    pub fn start(&mut self) {
+        self.now = self.clock.now();
+        for i in 0..self.slots.len() {
+            let node = NodeId::new(i);
+            if self.core.is_active(node) {
+                self.call(node, |element, cx, _, out| element.start(cx, out));
+                self.deliver();
+            }
+        }
+        self.apply_wakes();
+    }
+
+    /// Gives a task this share.
+    pub fn set_tickets(&mut self, node: NodeId, tickets: u32) {
+        self.tasks.set_tickets(node, tickets);
+    }
+
+    /// Makes a task ready.
+    pub fn wake(&mut self, node: NodeId) {
+        self.tasks.wake(node);
+    }
+
+    /// One round: see the module.
+    pub fn round(&mut self) -> Round {
+        self.reader.quiescent();
+        self.now = self.clock.now();
+        self.core.stats.rounds.add(1);
+        let mut useful = self.read_mail();
+        useful |= self.read_rings();
+        while let Some(node) = self.core.timers.pop_due(self.now) {
+            self.tasks.wake(node);
+        }
+        let waiting = self.core.flush_roads();
+        if !waiting {
+            useful |= self.run_tasks();
+        }
+        self.core.free_lost();
+        self.core.flush_roads();
+        Round {
+            useful: useful || waiting,
+            ready: self.tasks.ready(),
+            next_timer: self.core.timers.next_due(),
+            stop: std::mem::take(&mut self.core.stop_requested),
+        }
+    }
+
+    /// Sleeps by `sleep` without delaying whoever waits for quiescent points. Not called, and false, if something has
+    /// come in the meantime.
+    pub fn idle(&mut self, sleep: impl FnOnce()) -> bool {
+        if !self.rings.iter().all(|r| r.is_empty()) || !self.mailbox.may_sleep() {
+            return false;
+        }
+        self.reader.offline(sleep);
+        self.mailbox.slept();
+        true
+    }
+
+    /// Runs tasks in turn, until there is none, or none of those ready finds anything to do, or the round is long enough.
+    fn run_tasks(&mut self) -> bool {
+        let mut useful = false;
+        let mut idle_runs = 0;
+        for _ in 0..RUNS_PER_ROUND {
+            if idle_runs >= self.tasks.ready() {
+                break;
+            }
+            if self.run_next_task() {
+                useful = true;
+                idle_runs = 0;
+            } else {
+                idle_runs += 1;
+            }
+        }
+        useful
+    }
+
+    fn read_mail(&mut self) -> bool {
+        let Some(letters) = self.mailbox.take() else { return false };
+        for node in letters.wakes {
+            self.tasks.wake(node);
+        }
+        for order in letters.orders {
+            order(self);
+        }
+        true
+    }
+
+    fn read_rings(&mut self) -> bool {
+        let mut useful = false;
+        for i in 0..self.rings.len() {
+            for _ in 0..RING_BURST {
+                let Some(sent) = self.rings.get_mut(i).and_then(|r| r.pop().ok()) else { break };
+                useful = true;
+                self.core.stack.push(sent);
+                self.deliver();
+            }
+        }
+        if useful {
+            self.apply_wakes();
+        }
+        useful
+    }
+
+    fn run_next_task(&mut self) -> bool {
+        let Some(node) = self.tasks.pop() else { return false };
+        self.until_timed -= 1;
+        self.core.timed = self.until_timed == 0;
+        self.core.stats.runs.add(1);
+        let began = if self.core.timed {
+            self.until_timed = TIMED_EVERY;
+            self.core.stats.timed_runs.add(1);
+            tsc()
+        } else {
+            0
+        };
+        self.core.retry = None;
+        self.core.run_gone = 0;
+        self.core.nested_cycles = 0;
+        let useful = self.call(node, |element, cx, up, out| element.run(cx, up, out)).unwrap_or(false);
+        self.count_run(node, useful, began);
+        self.deliver();
+        self.core.timed = false;
+        self.apply_wakes();
+        useful
+    }
+
+    fn count_run(&mut self, node: NodeId, useful: bool, began: u64) {
+        let Some(s) = self.core.stats.nodes.get(node.index()) else { return };
+        let own = if self.core.timed {
+            tsc().saturating_sub(began).saturating_sub(self.core.nested_cycles)
+        } else {
+            0
+        };
+        if useful {
+            let emitted: usize = self.core.stack.iter().map(|s| s.batch.len()).sum();
+            let packets = emitted + self.core.run_gone;
+            s.calls.add(1);
+            s.packets.add(packets as u64);
+            if self.core.timed {
+                s.timed_calls.add(1);
+                s.timed_packets.add(packets as u64);
+                s.timed_cycles.add(own);
+            }
+        } else {
+            s.empty_polls.add(1);
+            s.timed_empty_cycles.add(own);
+        }
+    }
+
+    /// Calls an element with everything it may need; `None` if there is none.
+    fn call<R>(
+        &mut self,
+        node: NodeId,
+        f: impl FnOnce(&mut dyn Element, &Cx<'_>, &mut Up<'_>, &mut Out<'_>) -> R,
+    ) -> Option<R> {
+        let mut element = self.slots.get_mut(node.index())?.take()?;
+        let cx = Cx {
+            now: self.now,
+            worker: self.core.worker,
+            reader: &self.reader,
+            pool: &self.pool,
+            burst: self.burst,
+        };
+        let mark = self.core.stack.len();
+        let mut up = Up { slots: &mut self.slots, node };
+        let mut out = Out { core: &mut self.core, node };
+        let result = f(&mut *element, &cx, &mut up, &mut out);
+        self.core.flush_aside();
+        reverse_above(&mut self.core.stack, mark);
+        self.slots[node.index()] = Some(element);
+        Some(result)
+    }
+
+    /// Delivers batches, depth first, until none is on its way.
+    #[inline]
+    fn deliver(&mut self) {
+        if self.core.timed { self.deliver_timed() } else { self.deliver_plain() }
+    }
+
+    fn deliver_plain(&mut self) {
+        let mut left = MAX_DELIVERIES;
+        while let Some(sent) = self.core.stack.pop() {
+            left -= 1;
+            if left == 0 {
+                self.core.stack.push(sent);
+                return self.core.lose_looping();
+            }
+            self.push(sent);
+        }
+    }
+
+    fn deliver_timed(&mut self) {
+        let mut left = MAX_DELIVERIES;
+        let mut began = tsc();
+        while let Some(sent) = self.core.stack.pop() {
+            left -= 1;
+            if left == 0 {
+                self.core.stack.push(sent);
+                return self.core.lose_looping();
+            }
+            let (node, packets) = (sent.to.node(), sent.batch.len());
+            self.push(sent);
+            let now = tsc();
+            if let Some(s) = self.core.stats.nodes.get(node.index()) {
+                s.timed_calls.add(1);
+                s.timed_packets.add(packets as u64);
+                s.timed_cycles.add(now.saturating_sub(began));
+            }
+            began = now;
+        }
+    }
+
+    #[inline]
+    fn push(&mut self, sent: Sent) {
+        let (node, port) = (sent.to.node(), sent.to.port());
+        let mark = self.core.stack.len();
+        if let Some(s) = self.core.stats.nodes.get(node.index()) {
+            s.calls.add(1);
+            s.packets.add(sent.batch.len() as u64);
+        }
+        let cx = Cx {
+            now: self.now,
+            worker: self.core.worker,
+            reader: &self.reader,
+            pool: &self.pool,
+            burst: self.burst,
+        };
+        // Elements are out of their slots only while they run a task or are pulled, and nothing is delivered then.
+        let Some(Some(element)) = self.slots.get_mut(node.index()) else { return };
+        let mut out = Out { core: &mut self.core, node };
+        element.push(port, sent.batch, &cx, &mut out);
+        self.core.flush_aside();
+        reverse_above(&mut self.core.stack, mark);
+    }
+
+    fn apply_wakes(&mut self) {
+        while let Some(node) = self.core.wakes.pop() {
+            self.tasks.wake(node);
+        }
+    }
+}
+
+/// First sent, first served: what was sent last lies on top, so the new part of the stack is turned round.
+#[inline]
+fn reverse_above(stack: &mut [Sent], mark: usize) {
+    if stack.len() > mark + 1 {
+        stack[mark..].reverse();
+    }
+}
+
+impl Drop for Engine {
+    fn drop(&mut self) {
+        // What was between two workers when they stopped is neither sent nor lost: it ends here on purpose.
+        let mut held: Vec<Sent> = Vec::new();
+        for ring in &mut self.rings {
+            held.extend(std::iter::from_fn(|| ring.pop().ok()));
+        }
+        for road in self.core.roads.iter_mut().flatten() {
+            while let Some(sent) = road.overflow.pop_front() {
+                held.push(sent);
+            }
+        }
+        for sent in held {
+            self.core.gone(sent.to.node(), sent.batch.len());
+            sent.batch.free();
+        }
+        self.core.free_lost();
+    }
+}

@@ -1,0 +1,72 @@
+//! What each worker counts for each element. One writer per cell; anybody may read at any time.
+
+use epoch::Count;
+
+/// Counts of one element on one worker.
+#[derive(Debug, Default)]
+pub struct NodeStats {
+    /// Calls that brought or fetched packets, or ran the task usefully.
+    pub calls: Count,
+    /// Packets that came in at inputs, or were pulled through.
+    pub packets: Count,
+    /// Task runs that found nothing to do.
+    pub empty_polls: Count,
+    /// Packets that came into being here.
+    pub made: Count,
+    /// Packets whose way ended here on purpose.
+    pub gone: Count,
+    /// TSC cycles of the calls that were timed, empty polls not included.
+    pub timed_cycles: Count,
+    /// Calls that were timed.
+    pub timed_calls: Count,
+    /// Packets of the calls that were timed.
+    pub timed_packets: Count,
+    /// TSC cycles of the empty polls that were timed.
+    pub timed_empty_cycles: Count,
+}
+
+/// Counts of one worker.
+#[derive(Debug)]
+pub struct WorkerStats {
+    /// By element.
+    pub nodes: Box<[NodeStats]>,
+    /// First loss cell of each element.
+    loss_base: Box<[u32]>,
+    losses: Box<[Count]>,
+    /// Rounds of the scheduler.
+    pub rounds: Count,
+    /// Task runs.
+    pub runs: Count,
+    /// Task runs that were timed.
+    pub timed_runs: Count,
+}
+
+/// Reasons for which the engine itself loses packets, behind an element's own.
+pub const ENGINE_LOSSES: [&str; 3] = ["unconnected", "loop", "handoff_full"];
+
+impl WorkerStats {
+    /// For elements with these numbers of own loss reasons.
+    pub fn new(losses: &[usize]) -> WorkerStats {
+        let mut base = Vec::with_capacity(losses.len());
+        let mut total = 0;
+        for n in losses {
+            base.push(u32::try_from(total).unwrap_or(u32::MAX));
+            total += n + ENGINE_LOSSES.len();
+        }
+        WorkerStats {
+            nodes: losses.iter().map(|_| NodeStats::default()).collect(),
+            loss_base: base.into(),
+            losses: (0..total).map(|_| Count::default()).collect(),
+            rounds: Count::default(),
+            runs: Count::default(),
+            timed_runs: Count::default(),
+        }
+    }
+
+    /// The cell of loss reason `index` (own reasons first, then [`ENGINE_LOSSES`]) of an element.
+    #[inline]
+    pub fn loss(&self, node: usize, index: usize) -> Option<&Count> {
+        let base = *self.loss_base.get(node)? as usize;
+        self.losses.get(base + index)
+    }
+}

@@ -1,0 +1,118 @@
+//! Which task runs next: stride scheduling (Click's), so that each gets its share of runs by its tickets.
+
+use crate::NodeId;
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+/// Tickets of a task that nobody changed.
+pub const DEFAULT_TICKETS: u32 = 1024;
+/// The most tickets a task can have.
+pub const MAX_TICKETS: u32 = 32_768;
+const STRIDE_1: u64 = 1 << 32;
+
+#[derive(Clone, Copy, Debug)]
+struct Task {
+    scheduled: bool,
+    stride: u64,
+    pass: u64,
+}
+
+/// The tasks of one worker.
+#[derive(Debug)]
+pub struct Tasks {
+    tasks: Vec<Task>,
+    heap: BinaryHeap<Reverse<(u64, u64, NodeId)>>,
+    serial: u64,
+    /// Pass of the task that ran last: a task that wakes up starts from here, it cannot save up its turns.
+    pass: u64,
+}
+
+impl Tasks {
+    /// Sleeping tasks for elements numbered below `nodes`.
+    pub fn new(nodes: usize) -> Tasks {
+        let stride = STRIDE_1 / u64::from(DEFAULT_TICKETS);
+        Tasks {
+            tasks: vec![Task { scheduled: false, stride, pass: 0 }; nodes],
+            heap: BinaryHeap::new(),
+            serial: 0,
+            pass: 0,
+        }
+    }
+
+    /// Gives a task this share (1 to [`MAX_TICKETS`]).
+    pub fn set_tickets(&mut self, node: NodeId, tickets: u32) {
+        if let Some(task) = self.tasks.get_mut(node.index()) {
+            task.stride = STRIDE_1 / u64::from(tickets.clamp(1, MAX_TICKETS));
+        }
+    }
+
+    /// Makes a task ready to run; no effect if it is already.
+    pub fn wake(&mut self, node: NodeId) {
+        let Some(task) = self.tasks.get_mut(node.index()) else { return };
+        if !task.scheduled {
+            task.scheduled = true;
+            task.pass = task.pass.max(self.pass);
+            self.serial += 1;
+            self.heap.push(Reverse((task.pass, self.serial, node)));
+        }
+    }
+
+    /// Takes the task whose turn it is. It must be woken to run again.
+    pub fn pop(&mut self) -> Option<NodeId> {
+        let Reverse((pass, _, node)) = self.heap.pop()?;
+        let task = self.tasks.get_mut(node.index())?;
+        task.scheduled = false;
+        self.pass = pass;
+        task.pass = pass + task.stride;
+        Some(node)
+    }
+
+    /// Ready tasks.
+    pub fn ready(&self) -> usize {
+        self.heap.len()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn shares_follow_tickets() {
+        let mut t = Tasks::new(2);
+        t.set_tickets(NodeId(0), 1024);
+        t.set_tickets(NodeId(1), 3072);
+        t.wake(NodeId(0));
+        t.wake(NodeId(1));
+        let mut runs = [0; 2];
+        for _ in 0..4000 {
+            let node = t.pop().unwrap();
+            runs[node.index()] += 1;
+            t.wake(node);
+        }
+        assert!((999..=1001).contains(&runs[0]), "{runs:?}");
+    }
+
+    #[test]
+    fn a_sleeper_does_not_save_up_turns() {
+        let mut t = Tasks::new(2);
+        t.wake(NodeId(0));
+        for _ in 0..1000 {
+            let n = t.pop().unwrap();
+            t.wake(n);
+        }
+        t.wake(NodeId(1));
+        t.wake(NodeId(1));
+        let first: Vec<_> = (0..6)
+            .map(|_| {
+                t.pop()
+                    .map(|n| {
+                        t.wake(n);
+                        n.0
+                    })
+                    .unwrap()
+            })
+            .collect();
+        assert_eq!(first.iter().filter(|n| **n == 1).count(), 3, "{first:?}");
+    }
+}

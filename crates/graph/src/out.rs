@@ -1,0 +1,218 @@
+//! Where an element's effects go: packets sent on or lost, tasks woken. Nothing happens before the call returns.
+
+use crate::NodeId;
+use crate::element::{Cx, Element, Loss};
+use crate::engine::core::{Core, Sent};
+use crate::notify::Notifier;
+use crate::time::Nanos;
+use epoch::tsc;
+use packet::{Batch, Packet};
+
+/// Takes an element's emissions, losses and wishes during one call.
+pub struct Out<'a> {
+    pub(crate) core: &'a mut Core,
+    pub(crate) node: NodeId,
+}
+
+/// Where one packet of a split goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Way {
+    /// By this output. If it is not connected the packet is lost as `unconnected`.
+    Port(usize),
+    /// It is lost for this reason.
+    Lost(Loss),
+    /// It goes to output `.0` if that is connected, else it is lost for reason `.1`.
+    PortOr(usize, Loss),
+}
+
+impl Out<'_> {
+    /// Sends packets on by an output. Emissions of one call are delivered in the order they were made, each with all
+    /// its consequences before the next (depth first).
+    #[inline]
+    pub fn emit(&mut self, output: usize, batch: Batch) {
+        if !batch.is_empty() {
+            self.core.emit(self.node, output, batch);
+        }
+    }
+
+    /// True if the output is connected.
+    #[inline]
+    pub fn is_connected(&self, output: usize) -> bool {
+        self.core.wires.output(self.node, output).is_some()
+    }
+
+    /// Number of outputs.
+    pub fn outputs(&self) -> usize {
+        self.core.wires.outputs(self.node)
+    }
+
+    /// Loses a packet for a reason.
+    #[inline]
+    pub fn lose(&mut self, packet: Packet, loss: Loss) {
+        self.core.lose(self.node, packet, loss);
+    }
+
+    /// Loses all packets for one reason.
+    pub fn lose_all(&mut self, batch: Batch, loss: Loss) {
+        self.core.count_loss(self.node, loss, batch.len());
+        batch.free();
+    }
+
+    /// Counts `n` losses of packets that never became packets here (a device had no buffer, a ring was full).
+    pub fn count_loss(&mut self, loss: Loss, n: usize) {
+        self.core.count_loss(self.node, loss, n);
+    }
+
+    /// Sends a packet to an optional output, or loses it for the reason if that output is not connected. Such packets
+    /// are gathered and delivered after the emissions of this call.
+    #[inline]
+    pub fn reject(&mut self, output: usize, packet: Packet, loss: Loss) {
+        if self.is_connected(output) {
+            self.core.aside(self.node, output, packet);
+        } else {
+            self.core.lose(self.node, packet, loss);
+        }
+    }
+
+    /// Says that `n` packets came into being here: received, generated, copied.
+    #[inline]
+    pub fn made(&mut self, n: usize) {
+        self.core.made(self.node, n);
+    }
+
+    /// Says that `n` packets left for good here: a device or a file took them.
+    #[inline]
+    pub fn gone(&mut self, n: usize) {
+        self.core.gone(self.node, n);
+    }
+
+    /// Frees packets whose way ends here on purpose (`Discard`).
+    pub fn consume(&mut self, batch: Batch) {
+        self.gone(batch.len());
+        batch.free();
+    }
+
+    /// Sends each packet its own way. If all go by one output no packet is moved.
+    #[inline]
+    pub fn split(&mut self, mut batch: Batch, mut way: impl FnMut(&mut Packet) -> Way) {
+        let mut ways = [Way::Port(0); Batch::MAX];
+        let mut same = true;
+        for (packet, slot) in batch.iter_mut().zip(&mut ways) {
+            *slot = way(packet);
+        }
+        let ways = &ways[..batch.len()];
+        let Some(&first) = ways.first() else { return };
+        for w in ways {
+            same &= *w == first;
+        }
+        if same && let Way::Port(port) = first {
+            return self.core.emit(self.node, port, batch);
+        }
+        self.core.scatter(self.node, batch, ways);
+    }
+
+    /// Asks for another run of this element's task as soon as its turn comes.
+    #[inline]
+    pub fn wake(&mut self) {
+        self.core.wakes.push(self.node);
+    }
+
+    /// Asks for a run at this time; replaces the element's earlier wish.
+    pub fn wake_at(&mut self, time: Nanos) {
+        self.core.timers.set(self.node, time);
+    }
+
+    /// Gives up the wish for a run at some time.
+    pub fn cancel_timer(&mut self) {
+        self.core.timers.cancel(self.node);
+    }
+
+    /// In a pull: there is something, but not before this time. The task that pulls will be run then.
+    pub fn retry_at(&mut self, time: Nanos) {
+        self.core.retry = Some(self.core.retry.map_or(time, |t| t.min(time)));
+    }
+
+    /// Free places of the storages downstream of this source: the largest room of any, `usize::MAX` if there are none.
+    pub fn room(&self) -> usize {
+        self.core.downstream_room(self.node)
+    }
+
+    /// A storage has become non-empty: wakes the tasks that pull from it.
+    pub fn notify_pullers(&mut self, storage: &Notifier) {
+        self.core.wake_listeners(storage.pullers());
+    }
+
+    /// A storage has got room: wakes the sources that push into it.
+    pub fn notify_pushers(&mut self, storage: &Notifier) {
+        self.core.wake_listeners(storage.pushers());
+    }
+
+    /// Hands packets to the same element on another worker, where they leave by `output`. Used to spread packets of a
+    /// device over workers. What is behind an output that leads to one worker only goes there.
+    pub fn emit_on(&mut self, worker: usize, output: usize, batch: Batch) {
+        if batch.is_empty() {
+            return;
+        }
+        match self.core.wires.output(self.node, output) {
+            Some(to) if worker != self.core.worker && !self.core.has_home(to) => {
+                self.core.hand_off(worker, Sent { to: to.local(), batch });
+            }
+            _ => self.core.emit(self.node, output, batch),
+        }
+    }
+
+    /// Hands packets to the same element on another worker, into its input `input`.
+    pub fn push_on(&mut self, worker: usize, input: usize, batch: Batch) {
+        if !batch.is_empty() {
+            let to = crate::wires::Target::new(self.node, input);
+            self.core.hand_off(worker, Sent { to, batch });
+        }
+    }
+
+    /// Asks the driver to stop the router (`STOP true`).
+    pub fn stop_driver(&mut self) {
+        self.core.stop_requested = true;
+    }
+}
+
+/// The way upstream, for pulls.
+pub struct Up<'a> {
+    pub(crate) slots: &'a mut [Option<Box<dyn Element>>],
+    pub(crate) node: NodeId,
+}
+
+impl Up<'_> {
+    /// Pulls up to `max` packets from a pull input.
+    pub fn pull(&mut self, input: usize, max: usize, cx: &Cx<'_>, out: &mut Out<'_>) -> Batch {
+        let Some(from) = out.core.wires.input(self.node, input) else { return Batch::empty() };
+        let (node, port) = (from.node(), from.port());
+        // An element that is out of its slot is on this very pull path; the plan refuses such loops.
+        let Some(mut element) = self.slots.get_mut(node.index()).and_then(Option::take) else {
+            return Batch::empty();
+        };
+        let began = out.core.timed.then(|| (tsc(), std::mem::take(&mut out.core.nested_cycles)));
+        let mut up = Up { slots: self.slots, node };
+        let mut nested = Out { core: out.core, node };
+        let batch = element.pull(port, max, cx, &mut up, &mut nested);
+        out.core.flush_aside();
+        self.slots[node.index()] = Some(element);
+        out.core.count_pull(node, batch.len(), began);
+        batch
+    }
+
+    /// To be called by a task that has pulled nothing: asks for the next run when there may be something again. That is
+    /// when a throttling element upstream said [`Out::retry_at`], else at once while a storage upstream holds
+    /// something, else when a storage wakes the task.
+    pub fn wait(&mut self, out: &mut Out<'_>) {
+        match out.core.retry.take() {
+            Some(time) => out.wake_at(time),
+            None if self.signal(out) => out.wake(),
+            None => {}
+        }
+    }
+
+    /// True if a storage upstream holds something, or if what is upstream cannot tell.
+    pub fn signal(&self, out: &Out<'_>) -> bool {
+        out.core.upstream_signal(self.node)
+    }
+}

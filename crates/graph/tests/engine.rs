@@ -1,0 +1,178 @@
+//! Order, loops, pulls, notification, timers, several workers, and the books.
+
+mod common;
+
+use common::build;
+use graph::{Engine, SECOND};
+
+fn numbers(range: std::ops::Range<u32>) -> String {
+    range.map(|n| n.to_string()).collect::<Vec<_>>().join(" ")
+}
+
+#[test]
+fn packets_go_depth_first_in_order() {
+    // With both outputs into one sink, output 0's packets of a batch come before output 1's.
+    let mut t = build("s :: Source(6) -> f :: Fork; k :: Sink; f[0] -> k; f[1] -> Pass -> k;", 1, 6).unwrap();
+    t.run();
+    assert_eq!(t.seen("k"), "0 2 4 1 3 5");
+    t.end();
+}
+
+#[test]
+fn burst_1_is_click_order() {
+    let mut t = build("s :: Source(6) -> f :: Fork; k :: Sink; f[0] -> k; f[1] -> Pass -> k;", 1, 1).unwrap();
+    t.run();
+    assert_eq!(t.seen("k"), "0 1 2 3 4 5");
+    t.end();
+}
+
+#[test]
+fn a_split_to_one_port_moves_the_batch_whole() {
+    let mut t = build("Source(64) -> f :: Fork; f[0] -> p :: Pass -> k :: Sink;", 1, 32).unwrap();
+    t.run();
+    assert_eq!((t.read("p.batches"), t.seen("k")), ("2".to_owned(), numbers(0..64)));
+    t.end();
+}
+
+#[test]
+fn rejected_packets_take_the_optional_output_or_are_lost_by_name() {
+    let mut t = build("Source(5) -> o :: Odd; o[0] -> a :: Sink; o[1] -> b :: Sink;", 1, 32).unwrap();
+    t.run();
+    assert_eq!((t.seen("a"), t.seen("b")), ("1 3".to_owned(), "0 2 4".to_owned()));
+    t.end();
+
+    let mut t = build("Source(5) -> o :: Odd -> a :: Sink;", 1, 32).unwrap();
+    t.run();
+    let losses: Vec<_> =
+        t.router.loss_rows().iter().map(|l| (l.element.clone(), l.reason, l.packets)).collect();
+    assert_eq!(losses, [("o".to_owned(), "even", 3)]);
+    t.end();
+}
+
+#[test]
+fn a_graph_may_enter_an_element_again_from_below() {
+    // Even packets go round once more through `o`'s input, where they are rejected again, and so on: an endless loop,
+    // which is cut and counted; odd packets are not disturbed.
+    let mut t = build("Source(4) -> o :: Odd; o[0] -> a :: Sink; o[1] -> Pass -> o;", 1, 32).unwrap();
+    t.run();
+    assert_eq!(t.seen("a"), "1 3");
+    let losses: Vec<_> = t.router.loss_rows().iter().map(|l| (l.reason, l.packets)).collect();
+    assert_eq!(losses, [("loop", 2)]);
+    t.end();
+}
+
+#[test]
+fn pulls_go_through_agnostic_and_filtering_elements() {
+    let mut t = build("Source(9) -> Store(100) -> Pass -> Odd -> k :: Sink;", 1, 2).unwrap();
+    t.run();
+    // The filter empties some of the pulls of two; the sink must not fall asleep over that.
+    assert_eq!(t.seen("k"), "1 3 5 7");
+    t.end();
+}
+
+#[test]
+fn a_full_storage_stops_its_source_and_room_wakes_it() {
+    let mut t = build("s :: Source(10) -> Pass -> q :: Store(4) -> Sink(ASLEEP true);", 1, 32).unwrap();
+    t.run();
+    assert_eq!((t.read("s.next"), t.read("q.length")), ("4".to_owned(), "4".to_owned()));
+    t.router.write("q", "capacity", "7").unwrap();
+    t.run();
+    assert_eq!((t.read("s.next"), t.read("q.length")), ("7".to_owned(), "7".to_owned()));
+    assert!(t.router.loss_rows().is_empty());
+    t.end();
+
+    let mut t =
+        build("s :: Source(10) -> Pass -> q :: Store(4) -> Merge -> Pass -> k :: Sink;", 1, 32).unwrap();
+    t.run();
+    assert_eq!(t.seen("k"), numbers(0..10));
+    assert!(t.router.loss_rows().is_empty());
+    t.end();
+}
+
+#[test]
+fn sleeping_movers_do_not_spin() {
+    let mut t = build("Ticker(1000000000, 5) -> Store(10) -> m :: Mover -> k :: Sink;", 1, 32).unwrap();
+    t.run();
+    assert_eq!(t.seen("k"), "5 4 3 2 1");
+    // One run at the start, and for each packet one with it and one that finds nothing.
+    assert_eq!(t.read("m.runs"), "11");
+    t.end();
+}
+
+#[test]
+fn timers_keep_simulated_time() {
+    let mut t =
+        build("a :: Ticker(1000000000, 3) -> Sink; b :: Ticker(400000000, 3) -> Sink;", 1, 32).unwrap();
+    t.run();
+    assert_eq!((t.read("a.times"), t.read("b.times")), ("[1, 2, 3]".to_owned(), "[1, 2, 3]".to_owned()));
+    assert!(t.clock.now() < graph::SIMULATED_START + 4 * SECOND);
+    t.end();
+}
+
+#[test]
+fn handlers_that_do_not_fit_say_so() {
+    let t = build("Source(10) -> q :: Store(3) -> Sink;", 1, 32).unwrap();
+    let write = |e: &str, h: &str, v: &str| t.router.write(e, h, v).unwrap_err().to_string();
+    assert_eq!(write("q", "capacity", "x"), "invalid number");
+    assert_eq!(write("q", "length", "1"), "'q.length' is not writable");
+    assert_eq!(write("q", "name", "1"), "'q.name' is not writable");
+    assert_eq!(write("q", "nope", "1"), "no 'q.nope' handler");
+    assert_eq!(t.router.read("q", "capacity", "").unwrap_err().to_string(), "'q.capacity' is not readable");
+    assert_eq!(t.router.read("zz", "nope", "").unwrap_err().to_string(), "no element named 'zz'");
+    assert_eq!(t.read("q.ports"), "1 input\npush\t-\tSource@1 [0]\n1 output\npull\t-\t[0] Sink@3\n");
+    t.end();
+}
+
+#[test]
+fn packets_are_handed_to_the_home_of_an_element() {
+    let mut t = build("Source(40) -> Spread -> Pass -> k :: HomeSink;", 2, 8).unwrap();
+    t.run();
+    let mut seen: Vec<u32> = t.seen("k").split(' ').map(|n| n.parse().unwrap()).collect();
+    let (even, odd): (Vec<u32>, Vec<u32>) = seen.iter().partition(|n| *n % 2 == 0);
+    assert!(even.is_sorted() && odd.is_sorted(), "order within each way");
+    seen.sort_unstable();
+    assert_eq!(seen, (0..40).collect::<Vec<_>>());
+    assert_eq!(t.read("k.workers"), "[0]");
+    t.end();
+}
+
+#[test]
+fn workers_on_threads_lose_nothing() {
+    let mut t = build("Source(20000) -> Spread -> Pass -> s :: Sink;", 2, 32).unwrap();
+    let engines = std::mem::take(&mut t.engines);
+    let threads: Vec<_> = engines
+        .into_iter()
+        .map(|mut engine| {
+            std::thread::spawn(move || {
+                let mut quiet = 0;
+                while quiet < 2000 {
+                    quiet = if engine.round().useful { 0 } else { quiet + 1 };
+                    std::thread::yield_now();
+                }
+                engine
+            })
+        })
+        .collect();
+    t.engines = threads.into_iter().map(|h| h.join().unwrap()).collect::<Vec<Engine>>();
+    t.run();
+    let mut counts = [0; 256];
+    t.seen("s").split(' ').for_each(|n| counts[n.parse::<usize>().unwrap()] += 1);
+    for (n, count) in counts.iter().enumerate() {
+        assert_eq!(*count, 20_000 / 256 + usize::from(n < 20_000 % 256), "number {n}");
+    }
+    t.end();
+}
+
+#[test]
+fn cycles_and_packets_are_accounted_per_element() {
+    let mut t = build("Source(6400) -> p :: Pass -> k :: Sink;", 1, 64).unwrap();
+    t.run();
+    let rows = t.router.node_rows();
+    let p = rows.iter().find(|r| r.element == "p").unwrap();
+    assert_eq!((p.calls, p.packets, p.empty_polls), (100, 6400, 0));
+    assert!(p.cycles_per_packet.is_some_and(|c| c > 0.0));
+    let source = rows.iter().find(|r| r.class == "Source").unwrap();
+    assert_eq!((source.made, source.packets, source.empty_polls), (6400, 6400, 1));
+    assert_eq!(t.router.balance(), (6400, 6400, 0));
+    t.end();
+}

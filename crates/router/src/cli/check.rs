@@ -1,0 +1,23 @@
+//! `check`: everything that can be said about a configuration without opening devices or files.
+
+use super::{Done, Output};
+use crate::config::{ConfigArgs, Configuration};
+use clap::Args;
+
+/// Arguments of `check`.
+#[derive(Debug, Args)]
+pub struct CheckArgs {
+    #[command(flatten)]
+    config: ConfigArgs,
+}
+
+/// Prints every mistake, or how large the graph is.
+pub fn check(args: &CheckArgs) -> Done {
+    let configuration = Configuration::load(&args.config)?;
+    configuration.check_arguments()?;
+    let (elements, connections) = (configuration.flat.elements.len(), configuration.flat.connections.len());
+    let mut out = Output::stdout();
+    let plural = |n: usize, what| format!("{n} {what}{}", if n == 1 { "" } else { "s" });
+    out.line(format_args!("ok: {}, {}", plural(elements, "element"), plural(connections, "connection")));
+    out.done()
+}

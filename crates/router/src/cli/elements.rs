@@ -1,0 +1,77 @@
+//! `elements`: the reference of the vocabulary.
+
+use super::{Done, Output, failed, json_rows};
+use crate::markdown;
+use clap::Args;
+use elements::{ElementDoc, classes, element_docs};
+use serde_json::{Value, json};
+use std::fmt::Write;
+
+/// Arguments of `elements`.
+#[derive(Debug, Args)]
+pub struct ElementsArgs {
+    /// Print the reference of this class
+    class: Option<String>,
+
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// Lists the classes by layer, or prints one's reference.
+pub fn elements(args: &ElementsArgs) -> Done {
+    let docs = match &args.class {
+        Some(class) => vec![find(class)?],
+        None => element_docs().iter().collect(),
+    };
+    let mut out = Output::stdout();
+    if args.json {
+        let whole = args.class.is_some();
+        out.text(&json_rows("elements", docs.iter().map(|d| row(d, whole)).collect()));
+    } else if let (Some(_), [doc]) = (&args.class, docs.as_slice()) {
+        out.text(&markdown::render(doc.text, Output::is_colorful()));
+    } else {
+        out.text(&list(&docs));
+    }
+    out.done()
+}
+
+fn find(class: &str) -> Result<&'static ElementDoc, super::Reported> {
+    let name = classes().find(class).map_or(class, |c| c.spec().name);
+    element_docs().iter().find(|d| d.class == name).ok_or_else(|| {
+        let suggestion = lang::nearest(class, classes().names());
+        let suggestion = suggestion.map_or(String::new(), |s| format!("; did you mean `{s}`?"));
+        failed(format_args!("no element class `{class}`{suggestion}"))
+    })
+}
+
+fn list(docs: &[&ElementDoc]) -> String {
+    let width = docs.iter().map(|d| d.class.len()).max().unwrap_or(0);
+    let mut out = String::new();
+    let mut layer = "";
+    for doc in docs {
+        if doc.layer != layer {
+            let _ = writeln!(out, "{}{}", if layer.is_empty() { "" } else { "\n" }, doc.layer);
+            layer = doc.layer;
+        }
+        let _ = writeln!(out, "  {:width$}  {}", doc.class, doc.summary.replace('`', ""));
+    }
+    out
+}
+
+fn row(doc: &ElementDoc, whole: bool) -> Value {
+    let spec = classes().find(doc.class).map(|c| c.spec());
+    let mut row = json!({
+        "class": doc.class,
+        "layer": doc.layer,
+        "summary": doc.summary,
+        "ports": spec.map(|s| s.ports),
+        "processing": spec.map(|s| s.processing),
+        "flow": spec.map(|s| s.flow),
+        "losses": spec.map(|s| s.losses),
+    });
+    if whole {
+        row["text"] = doc.text.into();
+    }
+    row
+}

@@ -1,0 +1,94 @@
+//! The command line: what may be typed, and which command answers.
+
+mod check;
+mod elements;
+mod fmt;
+mod graph;
+mod output;
+mod run;
+mod show;
+
+pub use output::{Output, table};
+
+use crate::config::Reported;
+use clap::{CommandFactory, Parser, Subcommand};
+use std::process::ExitCode;
+
+/// A software router: Click configurations on DPDK ports, pcap files and memory
+#[derive(Debug, Parser)]
+#[command(name = "routebricks", version, max_term_width = 100, disable_help_subcommand = true)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Run a configuration
+    Run(run::RunArgs),
+    /// Say what is wrong with a configuration, without opening devices or files
+    Check(check::CheckArgs),
+    /// Print a configuration in its canonical form
+    Fmt(fmt::FmtArgs),
+    /// Draw a configuration
+    Graph(graph::GraphArgs),
+    /// List the element classes, or print the reference of one
+    Elements(elements::ElementsArgs),
+    /// Look into a running router
+    Show(show::ShowArgs),
+}
+
+/// What a command gives when it has failed: what is wrong was printed.
+pub type Done = Result<(), Reported>;
+
+/// Reads the command line and does what it says. Exits 0 when done, 1 on a mistake in the configuration or at the
+/// start, 2 on wrong usage.
+pub fn main() -> ExitCode {
+    let done = match Cli::parse().command {
+        Command::Run(args) => run::run(&args),
+        Command::Check(args) => check::check(&args),
+        Command::Fmt(args) => fmt::fmt(&args),
+        Command::Graph(args) => graph::graph(&args),
+        Command::Elements(args) => elements::elements(&args),
+        Command::Show(args) => show::show(&args),
+    };
+    if done.is_ok() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
+
+/// The command line's description, for messages on wrong usage.
+pub fn command() -> clap::Command {
+    Cli::command()
+}
+
+/// A table as JSON: `{"schema":"routebricks.NAME/1","rows":[...]}`, one row a line.
+pub fn json_rows(name: &str, rows: Vec<serde_json::Value>) -> String {
+    let rows: Vec<String> = rows.iter().map(|row| format!("\n{row}")).collect();
+    let end = if rows.is_empty() { "" } else { "\n" };
+    format!("{{\"schema\":\"routebricks.{name}/1\",\"rows\":[{}{end}]}}\n", rows.join(","))
+}
+
+/// Prints what went wrong.
+pub fn failed(message: impl std::fmt::Display) -> Reported {
+    use std::io::Write;
+    // If standard error is gone there is nobody to tell.
+    let _ = writeln!(std::io::stderr(), "error: {message}");
+    Reported
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn tables_as_json() {
+        let rows = vec![serde_json::json!({"a": 1}), serde_json::json!({"a": "x"})];
+        assert_eq!(
+            super::json_rows("t", rows),
+            "{\"schema\":\"routebricks.t/1\",\"rows\":[\n{\"a\":1},\n{\"a\":\"x\"}\n]}\n"
+        );
+        assert_eq!(super::json_rows("t", vec![]), "{\"schema\":\"routebricks.t/1\",\"rows\":[]}\n");
+    }
+
+    #[test]
+    fn the_command_line_is_consistent() {
+        super::command().debug_assert();
+    }
+}

@@ -1,0 +1,128 @@
+//! What can be said about a configuration without opening anything.
+
+use elements::classes;
+use elements::harness::Names;
+use graph::{AnyClass, Args, Configure, Diagnostic, NodeId, Phase};
+use io::{Claim, Devices, Limits, NoDevices, OpenError, Port};
+use lang::{ClassTable, Flat, SourceMap, compile};
+use packet::Pool;
+use std::sync::Arc;
+
+/// Queues that any device is said to have.
+const QUEUES: u16 = 256;
+
+/// Grants whatever a configuration asks of any device, and opens none.
+struct AnyDevice(NoDevices);
+
+impl Default for AnyDevice {
+    fn default() -> AnyDevice {
+        AnyDevice(NoDevices::new(""))
+    }
+}
+
+impl Devices for AnyDevice {
+    fn limits(&self, _: &str) -> Result<Limits, OpenError> {
+        Ok(Limits { rx_queues: QUEUES, tx_queues: QUEUES })
+    }
+
+    fn claim(&self, _: &str, _: Claim) -> Result<(), OpenError> {
+        Ok(())
+    }
+
+    fn start(&self) -> Result<(), OpenError> {
+        Ok(())
+    }
+
+    fn port(&self, name: &str) -> Result<Arc<dyn Port>, OpenError> {
+        self.0.port(name)
+    }
+
+    fn pool(&self) -> Pool {
+        self.0.pool()
+    }
+
+    fn set_pool_size(&self, _: usize, _: u16) {}
+
+    fn stop(&self) {}
+}
+
+/// Lets every element of a known class read its arguments.
+pub fn arguments(flat: &Flat) -> Vec<Diagnostic> {
+    let devices: Arc<dyn Devices> = Arc::new(AnyDevice::default());
+    let ports = ports(flat);
+    let mut found = Vec::new();
+    for phase in [Phase::Info, Phase::Normal] {
+        for ((i, element), &(inputs, outputs)) in flat.elements.iter().enumerate().zip(&ports) {
+            let Some(class) = classes().find(&element.class).filter(|c| c.spec().phase == phase) else {
+                continue;
+            };
+            let cx = Configure {
+                name: &element.name,
+                inputs,
+                outputs,
+                workers: 1,
+                active: &[0],
+                devices: &devices,
+                burst: 32,
+                resolve: &|name| flat.resolve(i, name).map(NodeId::new),
+            };
+            found.extend(configure(flat, i, class, &cx));
+        }
+    }
+    found
+}
+
+fn configure(flat: &Flat, i: usize, class: &'static dyn AnyClass, cx: &Configure<'_>) -> Vec<Diagnostic> {
+    let mut args = Args::of(flat, i);
+    let errors = match class.configure(&mut args, cx) {
+        Ok(_) => return args.take_warnings(),
+        Err(errors) => errors.0,
+    };
+    let span = flat.elements.get(i).map(|e| e.span).unwrap_or_default();
+    let within = |mut d: Diagnostic| {
+        if d.context.is_none() {
+            d = d.context(span, format!("While configuring '{} :: {}'", cx.name, class.spec().name));
+            d.uses = flat.uses(i);
+        }
+        d
+    };
+    errors.into_iter().map(within).collect()
+}
+
+/// Numbers of inputs and outputs that connections use, by element.
+fn ports(flat: &Flat) -> Vec<(usize, usize)> {
+    let mut ports = vec![(0, 0); flat.elements.len()];
+    for c in &flat.connections {
+        if let Some((_, outputs)) = ports.get_mut(c.from.0) {
+            *outputs = (*outputs).max(c.from.1 as usize + 1);
+        }
+        if let Some((inputs, _)) = ports.get_mut(c.to.0) {
+            *inputs = (*inputs).max(c.to.1 as usize + 1);
+        }
+    }
+    ports
+}
+
+/// Any name is a class: for a look at the arguments of those that are.
+struct AnyName;
+
+impl ClassTable for AnyName {
+    fn has(&self, _: &str) -> bool {
+        true
+    }
+
+    fn names(&self) -> Vec<&str> {
+        Names.names()
+    }
+}
+
+/// If nothing but the names of classes or the use of ports is wrong: the mistakes in the arguments of known classes.
+pub fn arguments_despite_unknown_classes(
+    sources: &mut SourceMap,
+    main: u32,
+    variables: &[(String, String)],
+) -> Vec<Diagnostic> {
+    // Texts are added once more: places in them stay valid, those of the first reading too.
+    compile(sources, main, &super::source::load_library, &AnyName, variables)
+        .map_or(Vec::new(), |flat| arguments(&flat))
+}

@@ -1,0 +1,238 @@
+//! Runs a configuration: devices, workers, signals, and an orderly end.
+
+mod signals;
+mod worker;
+
+use graph::{Clock, Engine, Options, Router, SIMULATED_START};
+use io::Devices;
+use lang::{Flat, SourceMap, render};
+use std::io::{IsTerminal, Write};
+use std::sync::Arc;
+use std::thread;
+use worker::{Run, drive};
+
+/// How a configuration is to be run.
+#[derive(Clone, Debug)]
+pub struct RunOptions {
+    /// Number of workers.
+    pub workers: usize,
+    /// Packets at a time; 1 = Click order.
+    pub burst: usize,
+    /// Processors to bind workers to, in turn; empty = wherever the system puts them.
+    pub cpus: Vec<usize>,
+    /// Simulated instead of real time.
+    pub simulated: bool,
+    /// Arguments for DPDK's EAL.
+    pub eal: Vec<String>,
+    /// Handlers to print after the run, as `element.handler`.
+    pub read: Vec<String>,
+}
+
+/// Whatever was wrong has been told to the user.
+#[derive(Debug)]
+pub struct Failed;
+
+/// Runs a flat configuration to its end: until all sources are exhausted, an element stops the router, or a signal.
+/// `serve` starts whatever lets others look in, and is dropped when the workers have stopped.
+///
+/// # Errors
+/// If the configuration is faulty, something cannot be opened, or the end is not clean.
+pub fn run<S>(
+    flat: Flat,
+    sources: &SourceMap,
+    options: &RunOptions,
+    serve: impl FnOnce(&Arc<Router>) -> Result<S, String>,
+) -> Result<(), Failed> {
+    if flat.elements.is_empty() {
+        eprintln!("warning: configuration has no elements, exiting");
+        return Ok(());
+    }
+    let devices = OurDevices::new(options);
+    let clock = Arc::new(if options.simulated { Clock::simulated(SIMULATED_START) } else { Clock::real() });
+    let graph_options = Options {
+        workers: options.workers,
+        burst: options.burst,
+        clock: clock.clone(),
+        devices: devices.shared(),
+    };
+    let color = std::io::stderr().is_terminal();
+    let router = match Router::new(flat, &elements::classes(), &graph_options) {
+        Ok(router) => Arc::new(router),
+        Err(diagnostics) => {
+            eprint!("{}", render(&diagnostics, sources, color));
+            return Err(Failed);
+        }
+    };
+    drop(graph_options);
+    eprint!("{}", render(router.warnings(), sources, color));
+    let engines = router.engines();
+    let served = serve(&router).map_err(|e| {
+        eprintln!("error: {e}");
+        Failed
+    })?;
+    let ended = drive_all(&router, engines, &clock, options);
+    drop(served);
+    let clean = end(router, devices, options);
+    ended.and(clean)
+}
+
+/// Runs the workers until they stop. Their engines are dropped only after all have ended.
+fn drive_all(
+    router: &Arc<Router>,
+    engines: Vec<Engine>,
+    clock: &Arc<Clock>,
+    options: &RunOptions,
+) -> Result<(), Failed> {
+    let endless = router.waits_for_outside();
+    let run = Arc::new(Run::new(router.mailboxes(), clock.clone(), endless));
+    let _signals = signals::stop_on_signal(&run);
+    let workers = engines.len();
+    let threads: Vec<_> = engines.into_iter().map(|engine| spawn(engine, &run, &options.cpus)).collect();
+    if endless {
+        let elements = router.plan().nodes.len();
+        eprintln!("routebricks: ready: {elements} elements, {workers} workers, {}", pool_text(router));
+    }
+    let mut result = Ok(());
+    let mut stopped = Vec::new();
+    for thread in threads {
+        match thread.map(thread::JoinHandle::join) {
+            Ok(Ok(engine)) => stopped.push(engine),
+            Ok(Err(_)) => {
+                eprintln!(
+                    "error: a worker ended by a fault of this program (see above); the router was stopped"
+                );
+                result = Err(Failed);
+            }
+            Err(e) => {
+                eprintln!("error: cannot start a worker: {e}");
+                run.stop();
+                result = Err(Failed);
+            }
+        }
+    }
+    result
+}
+
+fn pool_text(router: &Router) -> String {
+    format!("{} buffers", router.pool().capacity())
+}
+
+fn spawn(engine: Engine, run: &Arc<Run>, cpus: &[usize]) -> std::io::Result<thread::JoinHandle<Engine>> {
+    /// Stops everybody if the worker that it belongs to unwinds.
+    struct StopAll(Arc<Run>);
+    impl Drop for StopAll {
+        fn drop(&mut self) {
+            self.0.stop();
+        }
+    }
+    let worker = engine.worker();
+    let cpu = (!cpus.is_empty()).then(|| cpus[worker % cpus.len()]);
+    let run = run.clone();
+    thread::Builder::new().name(format!("worker{worker}")).spawn(move || {
+        let stop_all = StopAll(run.clone());
+        if let Some(cpu) = cpu
+            && let Err(e) = bind(cpu)
+        {
+            eprintln!("warning: worker {worker} cannot be bound to processor {cpu}: {e}");
+        }
+        #[cfg(feature = "dpdk")]
+        let _registration = dpdk::register_worker();
+        let engine = drive(engine, &run);
+        drop(stop_all);
+        engine
+    })
+}
+
+fn bind(cpu: usize) -> nix::Result<()> {
+    let mut set = nix::sched::CpuSet::new();
+    set.set(cpu)?;
+    nix::sched::sched_setaffinity(nix::unistd::Pid::from_raw(0), &set)
+}
+
+/// After the workers: files are written out, devices closed, the books checked, what was asked for printed.
+fn end(router: Arc<Router>, devices: OurDevices, options: &RunOptions) -> Result<(), Failed> {
+    let mut result = Ok(());
+    if let Err(errors) = router.finish() {
+        errors.iter().for_each(|e| eprintln!("error: {e}"));
+        result = Err(Failed);
+    }
+    if print_handlers(&router, &options.read).is_err() {
+        result = Err(Failed);
+    }
+    let endless = router.waits_for_outside();
+    let (made, gone, lost) = router.balance();
+    // Elements hold ports and buffers: they must be gone before devices are closed.
+    drop(router);
+    let missing = devices.close();
+    if endless {
+        eprintln!(
+            "routebricks: stopped: {made} packets in, {gone} out, {lost} lost, {missing} buffers missing"
+        );
+    } else if missing > 0 {
+        eprintln!("error: {missing} buffers missing: a fault of this program");
+    }
+    let unaccounted = packet::unaccounted();
+    if unaccounted > 0 {
+        eprintln!("error: {unaccounted} packets unaccounted for: a fault of this program");
+    }
+    if missing > 0 || unaccounted > 0 { Err(Failed) } else { result }
+}
+
+fn print_handlers(router: &Router, names: &[String]) -> Result<(), Failed> {
+    let mut result = Ok(());
+    let mut out = std::io::stdout().lock();
+    for name in names {
+        let (element, handler) = name.rsplit_once('.').unwrap_or(("", name));
+        match router.read(element, handler, "") {
+            Ok(value) if names.len() == 1 => {
+                let _ = writeln!(out, "{}", value.trim_end());
+            }
+            Ok(value) => {
+                let _ = writeln!(out, "{name}:\n{}\n", value.trim_end());
+            }
+            Err(e) => {
+                eprintln!("error: {e}");
+                result = Err(Failed);
+            }
+        }
+    }
+    result
+}
+
+/// The devices of this process, and how to close them.
+struct OurDevices {
+    #[cfg(feature = "dpdk")]
+    devices: Arc<dpdk::DpdkDevices>,
+    #[cfg(not(feature = "dpdk"))]
+    devices: Arc<io::NoDevices>,
+}
+
+impl OurDevices {
+    #[cfg(feature = "dpdk")]
+    fn new(options: &RunOptions) -> OurDevices {
+        let args = options.eal.clone();
+        OurDevices { devices: Arc::new(dpdk::DpdkDevices::new(dpdk::EalOptions { args })) }
+    }
+
+    #[cfg(not(feature = "dpdk"))]
+    fn new(_: &RunOptions) -> OurDevices {
+        let help =
+            "this program was built without DPDK: build it with `make build`, or use FromDump and ToDump";
+        OurDevices { devices: Arc::new(io::NoDevices::new(help)) }
+    }
+
+    fn shared(&self) -> Arc<dyn Devices> {
+        self.devices.clone()
+    }
+
+    /// Closes everything; returns how many buffers had not come back.
+    fn close(self) -> usize {
+        #[cfg(feature = "dpdk")]
+        {
+            let heap = if self.devices.is_running() { 0 } else { self.devices.pool().in_use() };
+            heap + self.devices.close()
+        }
+        #[cfg(not(feature = "dpdk"))]
+        self.devices.pool().in_use()
+    }
+}

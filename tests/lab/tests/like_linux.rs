@@ -1,0 +1,90 @@
+//! Random packets through a router and through Linux: whatever differs must have been foreseen.
+
+use std::time::Duration;
+
+use lab::Result;
+use lab::differential::{Comparison, Foreseen, Output};
+use lab::exchange::Exchange;
+use lab::linux::LinuxRouter;
+use lab::netns;
+use lab::packets::ICMP;
+use lab::random_packets::{Generator, Sent};
+use lab::table::{RouteTable, synthetic};
+use lab::topology::{Hosts, Link, Topology};
+
+const PACKETS: usize = 100_000;
+const SEED: u64 = 2009;
+
+/// 300 prefixes by way of all neighbours, and the subnets.
+fn table() -> RouteTable {
+    let hops: Vec<_> = Link::all()
+        .iter()
+        .flat_map(|link| [(link.host(), link.port), (link.neighbour(), link.port)])
+        .collect();
+    let mut routes = synthetic(300, SEED, &hops);
+    routes.extend(Link::all().iter().flat_map(|link| link.routes()));
+    RouteTable::new(routes)
+}
+
+fn packets(table: &RouteTable) -> Result<Vec<Sent>> {
+    let mut generator = Generator::new(SEED, table);
+    (0..PACKETS).map(|_| generator.packet()).collect()
+}
+
+struct Linux {
+    exchange: Exchange,
+    _router: LinuxRouter,
+    topology: Topology,
+}
+
+fn linux(table: &RouteTable) -> Result<Linux> {
+    let topology = Topology::build(&netns::unique_prefix(), Hosts::Silent)?;
+    let router = LinuxRouter::start(&topology, table, Hosts::Silent)?;
+    let mut exchange = Exchange::open(&topology, Hosts::Silent)?;
+    exchange.open_ways(Duration::from_secs(10))?;
+    Ok(Linux { exchange, _router: router, topology })
+}
+
+/// Proves the harness: it loses nothing, invents nothing, and takes nothing for another.
+#[test]
+fn linux_is_like_linux() -> Result<()> {
+    if netns::skipped() {
+        return Ok(());
+    }
+    let table = table();
+    let (mut one, mut other) = (linux(&table)?, linux(&table)?);
+    let nothing: &[Foreseen] = &[];
+    let packets = packets(&table)?;
+    let comparison = Comparison::run(&mut one.exchange, &mut other.exchange, &packets, nothing)?;
+    println!("{}", comparison.report(nothing));
+    assert_eq!(comparison.sent, PACKETS);
+    assert_eq!(comparison.unforeseen, 0);
+    Ok(())
+}
+
+/// A difference is found, and counted as foreseen only if a predicate says so.
+#[test]
+fn a_silent_router_is_told_from_one_that_answers_echo_requests() -> Result<()> {
+    if netns::skipped() {
+        return Ok(());
+    }
+    let table = table();
+    let (mut silent, mut answering) = (linux(&table)?, linux(&table)?);
+    silent.topology.router().set("net/ipv4/icmp_echo_ignore_all", "1")?;
+    let packets: Vec<Sent> = packets(&table)?.into_iter().take(5_000).collect();
+    let mut compare =
+        |list: &[Foreseen]| Comparison::run(&mut silent.exchange, &mut answering.exchange, &packets, list);
+    let unforeseen = compare(&[])?.unforeseen;
+    assert!(unforeseen > 0);
+    let echo = Foreseen {
+        name: "echo requests are not answered",
+        rfc: "RFC 1122 §3.2.2.6",
+        why: "switched off",
+        matches: |difference| {
+            difference.ours.is_empty() && matches!(difference.theirs, [Output::Own { protocol: ICMP, .. }])
+        },
+    };
+    let comparison = compare(&[echo])?;
+    assert_eq!((comparison.unforeseen, comparison.foreseen.values().sum::<usize>()), (0, unforeseen));
+    Ok(())
+}
