@@ -2,17 +2,32 @@
 
 mod byte_pattern;
 mod byte_program;
+mod check_paint;
 mod classifier;
 pub mod filter;
 mod ip_classifier;
 mod ip_filter;
+mod paint_switch;
+mod paint_tee;
+mod switch;
 
 use graph::{AnyClass, of};
 
+pub use check_paint::CheckPaint;
 pub use classifier::Classifier;
 pub use ip_classifier::IpClassifier;
 pub use ip_filter::IpFilter;
+pub use paint_switch::PaintSwitch;
+pub use paint_tee::PaintTee;
+pub use switch::Switch;
 
 /// The classes of this layer.
-pub(crate) static CLASSES: &[&dyn AnyClass] =
-    &[&of::<Classifier>(), &of::<IpClassifier>(), &of::<IpFilter>()];
+pub(crate) static CLASSES: &[&dyn AnyClass] = &[
+    &of::<CheckPaint>(),
+    &of::<Classifier>(),
+    &of::<IpClassifier>(),
+    &of::<IpFilter>(),
+    &of::<PaintSwitch>(),
+    &of::<PaintTee>(),
+    &of::<Switch>(),
+];

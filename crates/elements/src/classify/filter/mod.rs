@@ -7,6 +7,7 @@ mod lex;
 mod names;
 mod parse;
 mod program;
+mod relate;
 mod view;
 
 pub use expr::{Base, Expr, Field, Op, Test};
