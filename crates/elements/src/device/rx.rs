@@ -4,7 +4,7 @@
 //! those that have one spread what they receive over all.
 
 use super::facts::{port_handlers, stat_handler};
-use super::force_ip::strip_to_ip;
+use super::force_ip::mark_ip;
 use super::steer::Steer;
 use epoch::{PerWorker, Tally};
 use graph::{
@@ -39,7 +39,7 @@ pub struct RxWish {
     pub burst: usize,
     /// False = wait until told to begin.
     pub active: bool,
-    /// Deliver IP packets only, without what is before the IP header.
+    /// Deliver IP packets only, with the IP header marked.
     pub force_ip: bool,
 }
 
@@ -191,16 +191,19 @@ impl LocalRx {
             return false;
         }
         out.made(n);
+        // One pass over the headers: each is a line of its own.
+        let mut bytes = 0;
         for packet in batch.iter_mut() {
             packet.prefetch_data();
             packet.set_mac_offset(0);
+            bytes += packet.len() as u64;
         }
-        self.shared.tallies[self.worker].add(n as u64, batch.bytes());
+        self.shared.tallies[self.worker].add(n as u64, bytes);
         if self.annotations {
             self.annotate(&mut batch, cx);
         }
         if self.shared.wish.force_ip {
-            batch.retain(|p| strip_to_ip(p, LinkType::Ethernet), |p| out.lose(p, NOT_IP));
+            batch.retain(|p| mark_ip(p, LinkType::Ethernet), |p| out.lose(p, NOT_IP));
         }
         match &mut self.steer {
             Some(steer) => steer.spread(batch, out),
