@@ -13,8 +13,12 @@ use crate::{Error, Result};
 
 /// How long it may take to end after SIGTERM.
 const END: Duration = Duration::from_secs(10);
+/// How long it may take to read a million routes and open its ports.
+const START: Duration = Duration::from_secs(60);
 /// What it prints at the end when every packet buffer is back in its pool.
 const NO_LEAK: &str = "0 buffers missing";
+/// The environment variable that names the binary.
+const VARIABLE: &str = "ROUTEBRICKS";
 
 /// How to start it.
 #[derive(Clone, Debug)]
@@ -27,8 +31,40 @@ pub struct Launch {
     pub ready: String,
     /// How long that may take.
     pub limit: Duration,
-    /// Arguments with which the same binary, run beside it, prints its counters.
-    pub show: Option<Vec<String>>,
+    /// Arguments with which the same binary, run beside it, prints its counters: a list for each table. `--pid` and
+    /// its process id are put behind each.
+    pub show: Vec<Vec<String>>,
+}
+
+impl Launch {
+    /// The file `name` of `conf/`, unchanged, with values for its variables (`NAME=value`) and other arguments of
+    /// `run`.
+    ///
+    /// # Errors
+    /// If there is no binary.
+    pub fn conf(name: &str, arguments: &[&str]) -> Result<Launch> {
+        let file = conf(name).display().to_string();
+        let arguments = ["run", &file].iter().chain(arguments);
+        Ok(Launch {
+            program: binary()?,
+            arguments: arguments.map(|&word| word.to_owned()).collect(),
+            ready: "routebricks: ready:".to_owned(),
+            limit: START,
+            show: Vec::new(),
+        })
+    }
+
+    /// The same, with `routebricks show WHAT` for each of `tables` as its counters.
+    #[must_use]
+    pub fn showing(mut self, tables: &[&str]) -> Launch {
+        self.show = tables.iter().map(|what| vec!["show".to_owned(), (*what).to_owned()]).collect();
+        self
+    }
+}
+
+/// The path of a file of `conf/`.
+pub fn conf(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../conf").join(name)
 }
 
 /// A running `routebricks` process.
@@ -53,6 +89,13 @@ impl<'a> Routebricks<'a> {
         &self.process
     }
 
+    /// What it said of its buffers and their memory when it was ready.
+    pub fn memory(&self) -> String {
+        let printed = self.process.printed().unwrap_or_default();
+        let line = printed.lines().find(|line| line.contains(&self.launch.ready));
+        line.unwrap_or("nothing said").to_owned()
+    }
+
     fn ending(&self, status: ExitStatus) -> Result<Vec<Check>> {
         let printed = self.process.printed()?;
         let seen = printed.lines().rev().find(|line| line.contains("buffers missing"));
@@ -64,8 +107,22 @@ impl<'a> Routebricks<'a> {
                 line.trim_start().starts_with(NO_LEAK) || line.contains(&format!(" {NO_LEAK}"))
             }),
         );
-        Ok(vec![Check::same("how the router ended", "exit status: 0", status), leak])
+        let mut checks = vec![Check::same("how the router ended", "exit status: 0", status), leak];
+        checks.extend(seen.and_then(balance));
+        Ok(checks)
     }
+}
+
+/// `A packets in, B out, C lost`: whether the books balance.
+fn balance(line: &str) -> Option<Check> {
+    let figure = |behind: &str| {
+        let before = line.split_once(behind)?.0;
+        before.rsplit(|c: char| !c.is_ascii_digit()).next()?.parse::<u64>().ok()
+    };
+    let (entered, left, lost) = (figure(" packets in")?, figure(" out")?, figure(" lost")?);
+    let seen = format!("{entered} in, {left} out, {lost} lost");
+    let holds = entered == left + lost && entered > 0;
+    Some(Check::that("its books at the end", "in = out + lost", seen, holds))
 }
 
 impl Router for Routebricks<'_> {
@@ -74,9 +131,14 @@ impl Router for Routebricks<'_> {
     }
 
     fn live_table(&mut self) -> Result<Option<String>> {
-        let Some(arguments) = &self.launch.show else { return Ok(None) };
-        let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
-        self.namespace.run(&self.launch.program.display().to_string(), &arguments).map(Some)
+        let program = self.launch.program.display().to_string();
+        let id = self.process.id().to_string();
+        let mut tables = Vec::new();
+        for arguments in &self.launch.show {
+            let words: Vec<&str> = arguments.iter().map(String::as_str).chain(["--pid", &id]).collect();
+            tables.push(self.namespace.run(&program, &words)?);
+        }
+        Ok((!tables.is_empty()).then(|| tables.join("\n")))
     }
 
     fn stop(&mut self) -> Result<Vec<Check>> {
@@ -85,13 +147,14 @@ impl Router for Routebricks<'_> {
     }
 }
 
-/// The binary: `$ROUTEBRICKS_BIN`, or the newest build beside the running program's own.
+/// The binary: `$ROUTEBRICKS`, or the newest build beside the running program's own.
 ///
 /// # Errors
 /// If there is none; says how to get one.
 pub fn binary() -> Result<PathBuf> {
-    if let Some(path) = env::var_os("ROUTEBRICKS_BIN") {
-        return Ok(PathBuf::from(path));
+    if let Some(path) = env::var_os(VARIABLE).map(PathBuf::from) {
+        let missing = || Error::new(format!("{VARIABLE} is {}, which is no file", path.display()));
+        return if path.is_file() { Ok(path) } else { Err(missing()) };
     }
     let own = env::current_exe().unwrap_or_default();
     // The program is target/PROFILE/NAME, a test target/PROFILE/deps/NAME.
@@ -104,6 +167,8 @@ pub fn binary() -> Result<PathBuf> {
     });
     let changed = |path: &PathBuf| path.metadata().and_then(|data| data.modified()).ok();
     builds.filter(|path| path.is_file()).max_by_key(changed).ok_or_else(|| {
-        Error::new("there is no routebricks binary: build it (cargo build -p router) or set ROUTEBRICKS_BIN")
+        Error::new(format!(
+            "there is no routebricks binary: build it (cargo build -p router --features dpdk) or set {VARIABLE}"
+        ))
     })
 }

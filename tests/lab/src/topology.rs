@@ -141,6 +141,17 @@ impl Topology {
         &self.router
     }
 
+    /// The namespaces, addresses and cables, for a person.
+    pub fn picture(&self) -> String {
+        let lines = Link::all().map(|link| {
+            let host = self.host(link).name();
+            let (address, port, mtu) = (link.host(), link.router_interface(), link.mtu());
+            let middle = if link.port == 1 { format!("├ {}", self.router.name()) } else { "│".to_owned() };
+            format!("{host} {address} ─ {HOST_INTERFACE} ─ MTU {mtu} ─ {port} {middle}")
+        });
+        lines.join("\n")
+    }
+
     /// A raw socket at the host's end of a link.
     pub fn raw_port(&self, link: Link) -> Result<RawPort> {
         RawPort::open(self.host(link), HOST_INTERFACE)
