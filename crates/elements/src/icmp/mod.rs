@@ -1,6 +1,14 @@
-//! Elements that speak ICMP.
+//! Elements that make and answer ICMP messages.
 
-use graph::AnyClass;
+mod error;
+mod icmp_error;
+mod icmp_ping_responder;
+pub(crate) mod names;
+
+use graph::{AnyClass, of};
+
+pub use icmp_error::ICMPError;
+pub use icmp_ping_responder::ICMPPingResponder;
 
 /// The classes of this layer.
-pub(crate) static CLASSES: &[&dyn AnyClass] = &[];
+pub(crate) static CLASSES: &[&dyn AnyClass] = &[&of::<ICMPError>(), &of::<ICMPPingResponder>()];

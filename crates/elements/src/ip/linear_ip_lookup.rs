@@ -3,6 +3,8 @@
 //! # Arguments
 //! - `ROUTE`...: routes, each `address/mask [gateway] port`, the mask as a length or dotted. A bare address is a /32. A
 //!   later route replaces an earlier one for the same prefix. A port that is not an output is an error.
+//! - `FILE`: a file of routes, one a line, `prefix [gateway] port`; `#` begins a comment. Routes given as arguments
+//!   replace those of the file; IPv6 routes in it are left out.
 //!
 //! # Ports
 //! One push input; a packet leaves by the push output that its route names. If the route has a gateway other than

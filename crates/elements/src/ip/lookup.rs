@@ -9,6 +9,7 @@ use packet::Batch;
 use std::fmt::Write;
 use std::marker::PhantomData;
 use std::net::{IpAddr, Ipv4Addr};
+use std::path::PathBuf;
 use std::sync::Arc;
 
 const NO_ROUTE: Loss = Loss(0);
@@ -62,7 +63,14 @@ impl<S: Structure> Class for IPLookup<S> {
     type Local = LocalIPLookup<S>;
 
     fn configure(args: &mut Args, cx: &Configure<'_>) -> Result<IPLookup<S>, ConfigErrors> {
+        let file: Option<PathBuf> = args.keyword_if_given("FILE");
         let mut changes = Vec::new();
+        if let Some(path) = &file {
+            match route_arg::read_file(path, cx.outputs) {
+                Ok(routes) => changes.extend(routes.into_iter().map(RouteChange::Set)),
+                Err(message) => args.error("FILE", message),
+            }
+        }
         for RouteArg { route, port_span } in args.rest("ROUTE") {
             match route_arg::port_fits(route, cx.outputs) {
                 Ok(()) => changes.push(RouteChange::Set(route)),
@@ -242,5 +250,36 @@ mod tests {
         {
             assert!(error.contains(want), "{error}");
         }
+    }
+
+    #[test]
+    fn a_route_file_is_read_and_its_mistakes_are_told() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("routes");
+        let with = |routes: &str, more: &str| {
+            std::fs::write(&path, routes).unwrap();
+            let text = config("DirectIPLookup", &format!("FILE {}{more}", path.display()));
+            Bench::new(&text, &Setup::default())
+        };
+        let mut bench =
+            with("# all\r\n10.0.0.0/8 1\r\n10.1.0.0/16 9.9.9.9 0\n2001:db8::/32 7\n", ", 10.1.0.0/16 2")
+                .unwrap();
+        bench.run().unwrap();
+        assert_eq!(
+            (bench.read("c1.count"), bench.read("c2.count"), bench.read("rt.count")),
+            ("10".into(), "11".into(), "2".into())
+        );
+        bench.end().unwrap();
+        let error = |routes: &str| with(routes, "").err().unwrap();
+        assert!(error("10.0.0.0/8 1\n\n10.0.0.0/8").contains("line 3: expected `prefix [gateway] port`"));
+        let e = error("10.0.0.0/8 5\n11.0.0.0/8 6\n12.0.0.0/8 7");
+        assert!(e.contains("route 10.0.0.0/8 5: no output 5, there are 3 (and 2 more such routes)"), "{e}");
+        assert!(
+            error("10.0.0.0/8 ::1 1").contains("route 10.0.0.0/8 ::1 1: the gateway is not an IPv4 address")
+        );
+        drop(dir);
+        let e =
+            Bench::new(&config("RadixIPLookup", "FILE /nowhere/routes"), &Setup::default()).err().unwrap();
+        assert!(e.contains("FILE: cannot read /nowhere/routes: No such file or directory"), "{e}");
     }
 }

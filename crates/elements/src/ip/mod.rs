@@ -6,21 +6,30 @@ mod check_ip_header;
 mod check_ip_header2;
 mod dec_ip_ttl;
 mod direct_ip_lookup;
+mod fix_ip_src;
+mod fragments;
 mod get_ip_address;
+mod ip_fragmenter;
+mod ip_gw_options;
 mod linear_ip_lookup;
 mod lookup;
 mod mark_ip_header;
+pub(crate) mod options;
 mod radix_ip_lookup;
 mod route_arg;
 mod static_ip_lookup;
 
 use graph::{AnyClass, of};
 
+pub(crate) use addresses::AddressSet;
 pub use check_ip_header::CheckIPHeader;
 pub use check_ip_header2::CheckIPHeader2;
 pub use dec_ip_ttl::DecIPTTL;
 pub use direct_ip_lookup::DirectIPLookup;
+pub use fix_ip_src::FixIPSrc;
 pub use get_ip_address::GetIPAddress;
+pub use ip_fragmenter::IPFragmenter;
+pub use ip_gw_options::IPGWOptions;
 pub use linear_ip_lookup::LinearIPLookup;
 pub use lookup::{IPLookup, Structure};
 pub use mark_ip_header::MarkIPHeader;
@@ -33,7 +42,10 @@ pub(crate) static CLASSES: &[&dyn AnyClass] = &[
     &of::<CheckIPHeader2>(),
     &of::<DecIPTTL>(),
     &of::<DirectIPLookup>(),
+    &of::<FixIPSrc>(),
     &of::<GetIPAddress>(),
+    &of::<IPFragmenter>(),
+    &of::<IPGWOptions>(),
     &of::<LinearIPLookup>(),
     &of::<MarkIPHeader>(),
     &of::<RadixIPLookup>(),

@@ -1,9 +1,11 @@
 //! Routes as configurations and handlers write them: `addr/mask [gateway] port`.
 
-use fib::{NextHop, Prefix4, Route, RouteChange};
+use fib::{NextHop, Prefix4, Route, RouteChange, RouteFile};
 use graph::{ArgError, FromArg, Span, Text};
 use lang::args::{Ipv4Prefix, Words};
+use std::fs;
 use std::net::{IpAddr, Ipv4Addr};
+use std::path::Path;
 
 /// A route, and where its port number stands.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -69,6 +71,24 @@ pub(crate) fn port_fits(route: Route<u32>, outputs: usize) -> Result<(), String>
         true => Ok(()),
         false => Err(format!("port: no output {}, there are {outputs}", route.next_hop.port)),
     }
+}
+
+/// The IPv4 routes of a route file, for an element with `outputs` outputs.
+pub(crate) fn read_file(path: &Path, outputs: usize) -> Result<Vec<Route<u32>>, String> {
+    let text = fs::read(path).map_err(|e| format!("cannot read {}: {e}", path.display()))?;
+    let routes = RouteFile::parse(&text, None).map_err(|e| format!("{}: {e}", path.display()))?.v4;
+    let gateway_fits = |r: &Route<u32>| !matches!(r.next_hop.gateway, Some(IpAddr::V6(_)));
+    if let Some(route) = routes.iter().find(|r| !gateway_fits(r)) {
+        return Err(format!("{}: route {route}: the gateway is not an IPv4 address", path.display()));
+    }
+    let mut bad = routes.iter().filter(|r| r.next_hop.port as usize >= outputs);
+    let Some(route) = bad.next() else { return Ok(routes) };
+    let more = match bad.count() {
+        0 => String::new(),
+        n => format!(" (and {n} more such routes)"),
+    };
+    let port = route.next_hop.port;
+    Err(format!("{}: route {route}: no output {port}, there are {outputs}{more}", path.display()))
 }
 
 /// What `remove` is given: `addr/mask [[gateway] port]`.
