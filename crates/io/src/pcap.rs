@@ -1,8 +1,8 @@
 //! Capture files: pcap (microseconds and nanoseconds, either byte order) and pcapng for reading, pcap for writing.
 
-use pcap_file::pcap::PcapReader;
+use pcap_file::pcap::{PcapReader, RawPcapPacket};
 use pcap_file::pcapng::{Block, PcapNgReader};
-use pcap_file::{DataLink, PcapError as LibError};
+use pcap_file::{DataLink, PcapError as LibError, TsResolution};
 use std::fs::File;
 use std::io::{self, BufReader, BufWriter, Cursor, Read, Write};
 use std::path::{Path, PathBuf};
@@ -159,13 +159,16 @@ impl Reader {
 
     fn read(&mut self) -> Result<Option<Record>, PcapError> {
         match &mut self.format {
-            Format::Pcap(reader) => match reader.next_packet() {
-                None => Ok(None),
-                Some(Ok(packet)) => {
-                    Ok(Some(record(packet.timestamp, packet.orig_len, packet.data.into_owned())))
+            Format::Pcap(reader) => {
+                let header = reader.header();
+                match reader.next_raw_packet() {
+                    None => Ok(None),
+                    Some(Ok(packet)) => raw_record(packet, header.snaplen, header.ts_resolution)
+                        .map(Some)
+                        .map_err(|what| PcapError::Format { path: self.path.clone(), what }),
+                    Some(Err(e)) => Err(library_error(&self.path, e)),
                 }
-                Some(Err(e)) => Err(library_error(&self.path, e)),
-            },
+            }
             Format::PcapNg(_) => self.read_block(),
         }
     }
@@ -187,6 +190,22 @@ impl Reader {
         }
         Ok(None)
     }
+}
+
+/// A packet of a pcap file. (The library's own check refuses packets of which only the beginning was captured.)
+fn raw_record(packet: RawPcapPacket<'_>, snap_len: u32, unit: TsResolution) -> Result<Record, String> {
+    if packet.incl_len > snap_len.max(SNAP_LEN) {
+        return Err(format!("damaged capture: a packet of {} bytes", packet.incl_len));
+    }
+    let (nanos, in_range) = match unit {
+        TsResolution::NanoSecond => (u64::from(packet.ts_frac), packet.ts_frac < 1_000_000_000),
+        TsResolution::MicroSecond => (u64::from(packet.ts_frac) * 1_000, packet.ts_frac < 1_000_000),
+    };
+    if !in_range {
+        return Err("damaged capture: a time with more than one second in its fraction".to_owned());
+    }
+    let timestamp = u64::from(packet.ts_sec) * 1_000_000_000 + nanos;
+    Ok(Record { timestamp, wire_len: packet.orig_len, data: packet.data.into_owned() })
 }
 
 fn record(timestamp: Duration, wire_len: u32, data: Vec<u8>) -> Record {
@@ -325,6 +344,36 @@ mod tests {
         assert!(
             r.next_record().unwrap_err().to_string().ends_with("the file ends in the middle of a packet")
         );
+    }
+
+    #[test]
+    fn packets_of_which_only_the_beginning_was_captured() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("short.pcap");
+        let mut w = Writer::create(&path, LinkType::Ethernet, 20).unwrap();
+        w.write(5_000_000_001, 1400, &[7; 60]).unwrap();
+        w.flush().unwrap();
+        let mut r = Reader::open(&path).unwrap();
+        let want = Record { timestamp: 5_000_000_001, wire_len: 1400, data: vec![7; 20] };
+        assert_eq!((r.next_record().unwrap(), r.next_record().unwrap()), (Some(want), None));
+    }
+
+    #[test]
+    fn impossible_times_and_lengths_are_damage() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("bad.pcap");
+        write(&path, LinkType::Ethernet, &[(1, &[7; 60])]);
+        let whole = std::fs::read(&path).unwrap();
+        for (at, value, want) in [
+            (28, 1_000_000_000_u32, "damaged capture: a time with more than one second in its fraction"),
+            (32, 300_000, "the file ends in the middle of a packet"),
+        ] {
+            let mut bytes = whole.clone();
+            bytes[at..at + 4].copy_from_slice(&value.to_ne_bytes());
+            std::fs::write(&path, &bytes).unwrap();
+            let error = Reader::open(&path).unwrap().next_record().unwrap_err().to_string();
+            assert!(error.ends_with(want), "{error}");
+        }
     }
 
     #[test]

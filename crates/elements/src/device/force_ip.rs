@@ -2,24 +2,22 @@
 
 use io::pcap::LinkType;
 use packet::Packet;
-use packet::wire::{be16, ethernet};
+use packet::wire::{be16, be32, ethernet};
 
 /// EtherType of an 802.1ad tag.
 const SERVICE_TAG: u16 = 0x88a8;
 
-/// Cuts off what is before the IP header, and marks it. False, and nothing changed, if there is none.
-pub fn strip_to_ip(packet: &mut Packet, link: LinkType) -> bool {
+/// Marks the IP header and what is behind it; the link-layer header stays. False, and nothing changed, if there is none.
+pub fn mark_ip(packet: &mut Packet, link: LinkType) -> bool {
     let Some(offset) = ip_offset(packet.data(), link) else { return false };
-    packet.set_mac_offset(0);
-    packet.pull(offset);
-    packet.set_network_offset(0);
-    let version_and_len = packet.data().first().copied().unwrap_or(0);
-    if version_and_len >> 4 == 4 {
-        packet.set_transport_offset(usize::from(version_and_len & 15) * 4);
-        let destination = packet.data().get(16..20).and_then(|b| b.first_chunk());
-        packet.set_dst_ip(destination.map_or(0, |b| u32::from_be_bytes(*b)));
+    packet.set_network_offset(offset);
+    let first = packet.data().get(offset).copied().unwrap_or(0);
+    if first >> 4 == 4 {
+        packet.set_transport_offset(offset + usize::from(first & 15) * 4);
+        let destination = be32(packet.data(), offset + 16).unwrap_or(0);
+        packet.set_dst_ip(destination);
     } else {
-        packet.set_transport_offset(40);
+        packet.set_transport_offset(offset + 40);
     }
     true
 }
@@ -62,10 +60,10 @@ mod tests {
         assert_eq!(ip_offset(&frame[18..], LinkType::Other(9)), None);
         let pool = Pool::heap(4, 2048);
         let mut packet = pool.packet(&frame).unwrap();
-        assert!(strip_to_ip(&mut packet, LinkType::Ethernet));
+        assert!(mark_ip(&mut packet, LinkType::Ethernet));
         assert_eq!(
             (packet.len(), packet.network_offset(), packet.transport_offset()),
-            (20, Some(0), Some(20))
+            (38, Some(18), Some(38))
         );
         assert_eq!(packet.dst_ip(), 0x0a00_0009);
         packet.free();

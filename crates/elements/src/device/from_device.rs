@@ -5,7 +5,7 @@
 //! # Arguments
 //! - `DEVNAME`: the interface, or any device that `FromDPDKDevice` knows.
 //! - `PROMISC`: receive frames to any address. Default false.
-//! - `FORCE_IP`: deliver IP packets only, without their link-layer header and with the IP header marked. Default false.
+//! - `FORCE_IP`: deliver IP packets only, with the IP header marked; the link-layer header stays. Default false.
 //! - `BURST`: packets at a time. Default: the router's burst.
 //! - `MTU`: sets the interface's MTU in bytes; 0 = leaves it. Default 0.
 //! - `QUEUE`, `N_QUEUES`, `NDESC`: as in `FromDPDKDevice`.

@@ -4,7 +4,7 @@
 //! those that have one spread what they receive over all.
 
 use super::facts::{port_handlers, stat_handler};
-use super::force_ip::strip_to_ip;
+use super::force_ip::mark_ip;
 use super::steer::Steer;
 use epoch::{PerWorker, Tally};
 use graph::{
@@ -39,7 +39,7 @@ pub struct RxWish {
     pub burst: usize,
     /// False = wait until told to begin.
     pub active: bool,
-    /// Deliver IP packets only, without what is before the IP header.
+    /// Deliver IP packets only, with the IP header marked.
     pub force_ip: bool,
 }
 
@@ -200,7 +200,7 @@ impl LocalRx {
             self.annotate(&mut batch, cx);
         }
         if self.shared.wish.force_ip {
-            batch.retain(|p| strip_to_ip(p, LinkType::Ethernet), |p| out.lose(p, NOT_IP));
+            batch.retain(|p| mark_ip(p, LinkType::Ethernet), |p| out.lose(p, NOT_IP));
         }
         match &mut self.steer {
             Some(steer) => steer.spread(batch, out),
