@@ -76,9 +76,12 @@ fn targets<A: Address>(routes: &[Route<A>]) -> Vec<(&'static str, Vec<A>)> {
     ]
 }
 
+/// Makes an empty structure.
+type New<A> = fn() -> Box<dyn Fib<A>>;
+
 fn family<A: Address>(
     count: usize,
-    structures: &[(&str, fn() -> Box<dyn Fib<A>>)],
+    structures: &[(&str, New<A>)],
     load: impl Fn(&RouteFile) -> (Duration, Vec<Route<A>>),
     wrap: impl Fn(Vec<Route<A>>) -> RouteFile,
 ) {

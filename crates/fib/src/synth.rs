@@ -14,8 +14,8 @@ use crate::route_table::Route;
 
 /// The largest table.
 pub const MAX_ROUTES: usize = 10_000_000;
-/// How often a place is looked for that suits, and then once more as often for any place.
-const TRIES: usize = 32;
+/// How often a free place is looked for.
+const TRIES: usize = 64;
 
 /// Prefixes of one length in the real table.
 struct Length {
@@ -167,8 +167,68 @@ impl Random {
         (((self.next() >> 32) * limit as u64) >> 32) as usize
     }
 
+    /// A number from 0 to below 1.
+    fn fraction(&mut self) -> f64 {
+        (self.next() >> 11) as f64 / (1u64 << 53) as f64
+    }
+
     fn address<A: Address>(&mut self) -> A {
         A::from_low_bits(u128::from(self.next()) << 64 | u128::from(self.next()))
+    }
+}
+
+/// The blocks of the space that no route and no reserved range has, with running sums of their weights.
+struct Gaps<A> {
+    blocks: Vec<Prefix<A>>,
+    sums: Vec<f64>,
+}
+
+impl<A: Address> Gaps<A> {
+    /// The blocks of at most `len` bits that are free in `taken`. Those of one part of the space weigh together
+    /// what the part weighs, and each in proportion to its size.
+    fn new(space: &[(Prefix<A>, u32)], taken: &Rib<A>, len: u8) -> Gaps<A> {
+        let mut gaps = Gaps { blocks: Vec::new(), sums: Vec::new() };
+        let size = |block: &Prefix<A>| 0.5f64.powi(i32::from(block.len()));
+        let mut sum = 0.0;
+        for &(part, weight) in space {
+            let start = gaps.blocks.len();
+            taken.ranges(part, |first, last, hop| {
+                if hop.is_none() {
+                    blocks(first, last, |block| gaps.blocks.extend((block.len() <= len).then_some(block)));
+                }
+            });
+            let found = &gaps.blocks[start..];
+            let scale = f64::from(weight) / found.iter().map(size).sum::<f64>();
+            for block in found {
+                sum += size(block) * scale;
+                gaps.sums.push(sum);
+            }
+        }
+        gaps
+    }
+
+    fn pick(&self, random: &mut Random) -> Option<Prefix<A>> {
+        let at = random.fraction() * self.sums.last()?;
+        let index = self.sums.partition_point(|&sum| sum <= at);
+        self.blocks.get(index).or(self.blocks.last()).copied()
+    }
+}
+
+/// Cuts a range of addresses into prefixes.
+fn blocks<A: Address>(mut first: A, last: A, mut each: impl FnMut(Prefix<A>)) {
+    loop {
+        let mut block = Prefix::host(first);
+        while let Some(wider) = block.len().checked_sub(1).map(|len| Prefix::truncated(first, len))
+            && wider.first() == first
+            && wider.last() <= last
+        {
+            block = wider;
+        }
+        each(block);
+        if block.last() >= last {
+            return;
+        }
+        first = block.last().next();
     }
 }
 
@@ -179,11 +239,14 @@ struct Maker<A> {
     reserved: Vec<Prefix<A>>,
     /// Prefixes so far, from short to long.
     placed: Vec<Prefix<A>>,
-    /// Those of the shorter lengths, to find what covers what. The next hop means nothing.
-    shorter: Rib<A>,
+    /// Those of the lengths that are done, and the reserved ranges. The next hop means nothing.
+    done: Rib<A>,
     /// Those of the length at hand.
     taken: HashSet<Prefix<A>>,
 }
+
+/// A place for a prefix, and the block that it was looked for in.
+type Place<A> = (Prefix<A>, Prefix<A>);
 
 impl<A: Address> Maker<A> {
     fn new(seed: u64, count: usize) -> Maker<A> {
@@ -191,23 +254,29 @@ impl<A: Address> Maker<A> {
             Family::Ipv4 => (LENGTHS_4, SPACE_4, RESERVED_4),
             Family::Ipv6 => (LENGTHS_6, SPACE_6, RESERVED_6),
         };
+        let reserved: Vec<_> = reserved.iter().map(|&range| prefix(range)).collect();
         Maker {
             random: Random(seed),
             lengths,
             space: space.iter().map(|&(range, weight)| (prefix(range), weight)).collect(),
-            reserved: reserved.iter().map(|&range| prefix(range)).collect(),
+            done: reserved.iter().map(|&prefix| (prefix, NextHopId::MIN)).collect(),
+            reserved,
             placed: Vec::with_capacity(count),
-            shorter: Rib::new(),
             taken: HashSet::new(),
         }
     }
 
     /// Places `count` prefixes of one length; returns for how many no place was found.
     fn place_all(&mut self, length: &Length, count: usize) -> usize {
+        if count == 0 {
+            return 0;
+        }
         let shorter = self.placed.len();
+        let gaps = Gaps::new(&self.space, &self.done, length.len);
+        let mut last = None;
         while self.placed.len() < shorter + count {
-            let last = self.placed[shorter..].last().copied();
-            let Some(prefix) = self.find(length, shorter, last) else {
+            last = self.find(length, shorter, &gaps, last);
+            let Some((prefix, _)) = last else {
                 break;
             };
             self.taken.insert(prefix);
@@ -215,29 +284,35 @@ impl<A: Address> Maker<A> {
         }
         // In order, so that neighbours in the trie are neighbours in memory.
         self.placed[shorter..].sort_unstable();
-        self.shorter.extend(self.placed[shorter..].iter().map(|&prefix| (prefix, NextHopId::MIN)));
+        self.done.extend(self.placed[shorter..].iter().map(|&prefix| (prefix, NextHopId::MIN)));
         self.taken.clear();
         shorter + count - self.placed.len()
     }
 
-    /// A free place: next to the last one, or in or out of one of the first `shorter` prefixes.
-    fn find(&mut self, length: &Length, shorter: usize, last: Option<Prefix<A>>) -> Option<Prefix<A>> {
+    /// A free place: next to the last one, or in one of the first `shorter` prefixes, or in a gap.
+    fn find(
+        &mut self,
+        length: &Length,
+        shorter: usize,
+        gaps: &Gaps<A>,
+        last: Option<Place<A>>,
+    ) -> Option<Place<A>> {
         if self.random.below(2) == 0
-            && let Some(last) = last
+            && let Some((last, block)) = last
         {
-            let neighbour = Prefix::truncated(last.last().next(), length.len);
-            if neighbour > last && self.is_free(neighbour) {
-                return Some(neighbour);
+            let next = Prefix::truncated(last.last().next(), length.len);
+            if next > last && block.covers(next) && !self.taken.contains(&next) {
+                return Some((next, block));
             }
         }
-        for attempt in 0..2 * TRIES {
-            let inside = shorter > 0 && self.random.below(length.count) < length.covered;
-            let area = if inside { self.parent(shorter) } else { self.allocation() };
-            let addr = area.first() | (self.random.address::<A>() & A::host_mask(area.len()));
-            let prefix = Prefix::truncated(addr, length.len.max(area.len()));
-            let suits = attempt >= TRIES || inside || self.shorter.covering(prefix).is_none();
-            if prefix.len() == length.len && suits && self.is_free(prefix) {
-                return Some(prefix);
+        let inside = self.random.below(length.count) < length.covered;
+        for _ in 0..TRIES {
+            let gap = if inside && shorter > 0 { None } else { gaps.pick(&mut self.random) };
+            let block = gap.or_else(|| self.parent(shorter))?;
+            let addr = block.first() | (self.random.address::<A>() & A::host_mask(block.len()));
+            let prefix = Prefix::truncated(addr, length.len);
+            if !self.taken.contains(&prefix) {
+                return Some((prefix, block));
             }
         }
         None
@@ -245,28 +320,9 @@ impl<A: Address> Maker<A> {
 
     /// One of the first `shorter` prefixes. Half of the time one of the first eighth, where the large ones are:
     /// they have more in them.
-    fn parent(&mut self, shorter: usize) -> Prefix<A> {
+    fn parent(&mut self, shorter: usize) -> Option<Prefix<A>> {
         let among = if self.random.below(2) == 0 { shorter.div_ceil(8) } else { shorter };
-        self.placed[self.random.below(among)]
-    }
-
-    /// A part of the space, by weight.
-    fn allocation(&mut self) -> Prefix<A> {
-        let total: u32 = self.space.iter().map(|&(_, weight)| weight).sum();
-        let mut at = self.random.below(total as usize) as u32;
-        for &(part, weight) in &self.space {
-            match at.checked_sub(weight) {
-                Some(rest) => at = rest,
-                None => return part,
-            }
-        }
-        Prefix::default()
-    }
-
-    fn is_free(&self, prefix: Prefix<A>) -> bool {
-        self.space.iter().any(|(part, _)| part.covers(prefix))
-            && !self.reserved.iter().any(|reserved| reserved.overlaps(prefix))
-            && !self.taken.contains(&prefix)
+        if among == 0 { None } else { Some(self.placed[self.random.below(among)]) }
     }
 }
 
@@ -343,7 +399,7 @@ mod tests {
                 ^ u64::from(route.prefix.len())
                 ^ (u64::from(route.next_hop.port) << 48)
         });
-        assert_eq!(sum, 376_982_814_085_161_064);
+        assert_eq!(sum, 7_996_204_725_903_681_874);
     }
 
     #[test]

@@ -7,6 +7,7 @@
 //!                            └► elements table doctor
 //! ```
 
+mod api;
 mod cli;
 mod config;
 mod markdown;

@@ -6,6 +6,7 @@ mod fmt;
 mod graph;
 mod output;
 mod run;
+mod show;
 
 pub use output::{Output, table};
 
@@ -33,6 +34,8 @@ enum Command {
     Graph(graph::GraphArgs),
     /// List the element classes, or print the reference of one
     Elements(elements::ElementsArgs),
+    /// Look into a running router
+    Show(show::ShowArgs),
 }
 
 /// What a command gives when it has failed: what is wrong was printed.
@@ -47,6 +50,7 @@ pub fn main() -> ExitCode {
         Command::Fmt(args) => fmt::fmt(&args),
         Command::Graph(args) => graph::graph(&args),
         Command::Elements(args) => elements::elements(&args),
+        Command::Show(args) => show::show(&args),
     };
     if done.is_ok() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }

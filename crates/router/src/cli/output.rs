@@ -53,6 +53,12 @@ impl Output {
         }
     }
 
+    /// True as long as somebody reads.
+    pub fn is_open(&mut self) -> bool {
+        self.bytes(|to| to.flush());
+        self.error.is_none()
+    }
+
     /// Writes what is buffered.
     ///
     /// # Errors
@@ -70,7 +76,8 @@ impl Output {
 
 /// Which side of its column a cell keeps to.
 fn is_number(cell: &str) -> bool {
-    cell == "-" || cell.starts_with(|c: char| c.is_ascii_digit())
+    let number = cell.strip_suffix(" %").unwrap_or(cell);
+    number == "-" || number.parse::<f64>().is_ok()
 }
 
 /// Rows under a heading, in columns two spaces apart; columns of numbers are aligned to the right.

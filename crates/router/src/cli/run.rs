@@ -1,11 +1,13 @@
 //! `run`: a configuration until its end.
 
-use super::{Done, failed};
+use super::Done;
+use crate::api::Server;
 use crate::config::{ConfigArgs, Configuration, Reported};
 use crate::run::RunOptions;
 use clap::Args;
 use graph::{Nanos, SECOND};
 use std::net::SocketAddr;
+use std::sync::Arc;
 
 /// Arguments of `run`.
 #[derive(Debug, Args)]
@@ -56,7 +58,18 @@ pub fn run(args: &RunArgs) -> Done {
         eal: args.eal.clone(),
         read: args.read.clone(),
     };
-    crate::run::run(flat, &sources, &options, |_| Ok(())).map_err(|_| Reported)
+    let serve = |router: &Arc<graph::Router>| {
+        let server = Server::start(router.clone(), router.devices().ports(), args.http);
+        server.inspect(|s| announce(s)).map_err(|e| e.to_string())
+    };
+    crate::run::run(flat, &sources, &options, serve).map_err(|_| Reported)
+}
+
+/// Tells where HTTP is served: with port 0 the system chose.
+fn announce(server: &Server) {
+    if let Some(address) = server.http() {
+        eprintln!("routebricks: serving http://{address}/");
+    }
 }
 
 /// A list of processors.

@@ -1,0 +1,159 @@
+//! Which columns each table has for people, made of the rows that programs get.
+
+use serde_json::Value;
+
+/// A column.
+pub struct Column {
+    /// Its heading.
+    pub heading: &'static str,
+    /// What it shows of a row.
+    pub cell: fn(&Value) -> String,
+}
+
+const fn column(heading: &'static str, cell: fn(&Value) -> String) -> Column {
+    Column { heading, cell }
+}
+
+/// Of `show interfaces`.
+pub const INTERFACES: &[Column] = &[
+    column("interface", |r| text(&r["name"])),
+    column("link", link),
+    column("MAC", |r| text(&r["mac"])),
+    column("MTU", |r| text(&r["mtu_bytes"])),
+    column("rx packets", |r| text(&r["rx_packets"])),
+    column("rx bytes", |r| text(&r["rx_bytes"])),
+    column("rx lost", |r| sum(r, &["rx_missed_packets", "rx_faulty_packets", "rx_no_buffer_packets"])),
+    column("tx packets", |r| text(&r["tx_packets"])),
+    column("tx bytes", |r| text(&r["tx_bytes"])),
+    column("tx failed", |r| text(&r["tx_failed_packets"])),
+    column("queues", |r| format!("{}/{}", text(&r["rx_queues"]), text(&r["tx_queues"]))),
+    column("driver", |r| text(&r["driver"])),
+];
+
+/// Of `show elements`.
+pub const ELEMENTS: &[Column] = &[
+    column("element", |r| text(&r["element"])),
+    column("class", |r| text(&r["class"])),
+    column("inputs", |r| kinds(&r["inputs"])),
+    column("outputs", |r| kinds(&r["outputs"])),
+    column("worker", |r| if r["worker"].is_null() { "all".to_owned() } else { text(&r["worker"]) }),
+    column("packets", |r| text(&r["packets"])),
+    column("lost", |r| text(&r["lost_packets"])),
+    column("configuration", |r| shortened(&text(&r["config"]))),
+];
+
+/// Of `show runtime`.
+pub const RUNTIME: &[Column] = &[
+    column("element", |r| text(&r["element"])),
+    column("class", |r| text(&r["class"])),
+    column("calls", |r| text(&r["calls"])),
+    column("packets", |r| text(&r["packets"])),
+    column("packets/call", |r| decimal(&r["packets_per_call"], 1)),
+    column("cycles/packet", |r| decimal(&r["cycles_per_packet"], 1)),
+    column("cycles/call", |r| decimal(&r["cycles_per_call"], 0)),
+    column("share", |r| percent(&r["share_of_cycles"])),
+    column("empty polls", |r| text(&r["empty_polls"])),
+    column("share", |r| percent(&r["share_of_cycles_in_empty_polls"])),
+];
+
+/// Of `show drops`.
+pub const DROPS: &[Column] = &[
+    column("element", |r| text(&r["element"])),
+    column("class", |r| text(&r["class"])),
+    column("reason", |r| text(&r["reason"])),
+    column("packets", |r| text(&r["packets"])),
+];
+
+/// Of `show routes`.
+pub const ROUTES: &[Column] = &[
+    column("element", |r| text(&r["element"])),
+    column("prefix", |r| text(&r["prefix"])),
+    column("gateway", |r| text(&r["gateway"])),
+    column("port", |r| text(&r["port"])),
+];
+
+/// Of `show neighbours`.
+pub const NEIGHBOURS: &[Column] = &[
+    column("element", |r| text(&r["element"])),
+    column("address", |r| text(&r["address"])),
+    column("MAC", |r| text(&r["mac"])),
+    column("state", |r| text(&r["state"])),
+];
+
+/// Control characters of configurations could move the terminal's cursor.
+fn visible(text: &str) -> String {
+    text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
+}
+
+fn text(value: &Value) -> String {
+    match value {
+        Value::Null => "-".to_owned(),
+        Value::String(s) => visible(s),
+        other => other.to_string(),
+    }
+}
+
+fn decimal(value: &Value, digits: usize) -> String {
+    value.as_f64().map_or("-".to_owned(), |v| format!("{v:.digits$}"))
+}
+
+fn percent(value: &Value) -> String {
+    value.as_f64().map_or("-".to_owned(), |v| format!("{:.1} %", v * 100.0))
+}
+
+fn sum(row: &Value, keys: &[&str]) -> String {
+    keys.iter().filter_map(|k| row[*k].as_u64()).fold(0u64, u64::saturating_add).to_string()
+}
+
+fn link(row: &Value) -> String {
+    if row["link_up"] != true {
+        return "down".to_owned();
+    }
+    match row["speed_mbit_per_s"].as_u64() {
+        Some(speed) if speed >= 1000 && speed % 1000 == 0 => format!("up {} Gbit/s", speed / 1000),
+        Some(speed) => format!("up {speed} Mbit/s"),
+        None => "up".to_owned(),
+    }
+}
+
+/// `2 push, 1 pull`.
+fn kinds(ports: &Value) -> String {
+    let count = |kind| ports.as_array().map_or(0, |p| p.iter().filter(|k| *k == kind).count());
+    match (count("push"), count("pull")) {
+        (0, 0) => "-".to_owned(),
+        (push, 0) => format!("{push} push"),
+        (0, pull) => format!("{pull} pull"),
+        (push, pull) => format!("{push} push, {pull} pull"),
+    }
+}
+
+/// The first line of a configuration, as far as it fits.
+fn shortened(config: &str) -> String {
+    const LONGEST: usize = 48;
+    let line = config.split_whitespace().collect::<Vec<_>>().join(" ");
+    if line.chars().count() <= LONGEST {
+        return line;
+    }
+    let start: String = line.chars().take(LONGEST - 3).collect();
+    start + "..."
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn cells() {
+        assert_eq!(link(&json!({ "link_up": false, "speed_mbit_per_s": 10 })), "down");
+        assert_eq!(link(&json!({ "link_up": true, "speed_mbit_per_s": 10000 })), "up 10 Gbit/s");
+        assert_eq!(link(&json!({ "link_up": true, "speed_mbit_per_s": 2500 })), "up 2500 Mbit/s");
+        assert_eq!(link(&json!({ "link_up": true, "speed_mbit_per_s": null })), "up");
+        assert_eq!(kinds(&json!(["push", "pull", "push"])), "2 push, 1 pull");
+        assert_eq!(percent(&json!(0.0523)), "5.2 %");
+        assert_eq!(decimal(&json!(null), 1), "-");
+        assert_eq!(text(&json!("a\u{1b}[2J")), "a [2J");
+        assert_eq!(shortened("1,\n  2"), "1, 2");
+        assert_eq!(shortened(&"x".repeat(49)), "x".repeat(45) + "...");
+    }
+}
