@@ -1,12 +1,14 @@
 # Everything a developer or a newcomer runs. Each target installs what it lacks (scripts/setup) before it builds.
 .DEFAULT_GOAL := help
-.PHONY: help build demo test lint doc clean
+.PHONY: help build demo test bench lint doc clean
 
 export CARGO_TARGET_DIR ?= $(CURDIR)/target
 # The router that demo and tests of whole routers start.
 export ROUTEBRICKS ?= $(abspath $(CARGO_TARGET_DIR))/release/routebricks
 KEEP ?=
 export KEEP
+# What `make bench` is to measure, and how; see `make bench BENCH=--help`.
+BENCH ?=
 # Namespaces need root; the build does not.
 AS_ROOT := $(if $(filter 0,$(shell id -u)),,sudo -E)
 
@@ -25,6 +27,11 @@ demo: build ## three Linux hosts joined by a router with a million routes (KEEP=
 test: ## every test; what needs root or DPDK and has it not says "skipped"
 	@scripts/setup build lab
 	@cargo xtask test
+
+bench: ## cycles per packet next to dpdk-testpmd, against the targets (BENCH='io --pairs 3' for less)
+	@scripts/setup bench
+	@$(MAKE) --no-print-directory build
+	cargo run --release --package bench -- $(BENCH)
 
 lint: ## format, clippy with and without DPDK, doc links, licences, crate arrows, the manual
 	@scripts/setup build

@@ -32,6 +32,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
         ],
     ),
     ("lab", &["packet", "io"]),
+    ("bench", &["epoch", "packet", "fib", "io"]),
     ("xtask", &[]),
 ];
 

@@ -102,6 +102,10 @@ pub(crate) struct DpdkPort {
     id: u16,
     queues: Limits,
     device_rx_queues: u16,
+    /// The device computes flow hashes.
+    hashes: bool,
+    /// The device is hardware.
+    hardware: bool,
     /// The Linux interface below, where there is one.
     interface: Option<Interface>,
     pool: Arc<DpdkPool>,
@@ -140,6 +144,8 @@ impl DpdkPort {
             id,
             queues: Limits { rx_queues: setup.rx_queues, tx_queues: setup.tx_queues },
             device_rx_queues: setup.device_rx_queues,
+            hashes: false,
+            hardware: is_hardware(id),
             interface,
             pool: pool.clone(),
             refused: Arc::default(),
@@ -170,7 +176,9 @@ impl DpdkPort {
         self.set_mtu(setup.mtu)?;
         let mtu = if self.interface.is_some() { 0 } else { u32::from(setup.mtu) };
         // SAFETY: plain numbers, checked by DPDK; no queue of the port is out yet.
-        done(unsafe { raw::rb_configure(id, setup.device_rx_queues, setup.tx_queues, mtu) }, "set it up")?;
+        let code = unsafe { raw::rb_configure(id, setup.device_rx_queues, setup.tx_queues, mtu) };
+        done(code.min(0), "set it up")?;
+        self.hashes = code == 1;
         let pool = self.pool.raw().as_ptr();
         for queue in 0..setup.device_rx_queues {
             // SAFETY: the pool outlives the port, which holds it until it is closed.
@@ -259,6 +267,18 @@ impl DpdkPort {
     fn place(&self, state: &State, queue: u16) -> Place {
         Place { port: self.id, queue, pool: self.pool.clone(), _alive: state.alive.clone() }
     }
+}
+
+/// True if the device sits on a bus of the machine, not on DPDK's bus of virtual devices.
+fn is_hardware(id: u16) -> bool {
+    let (mut bus, mut device) = (std::ptr::null(), std::ptr::null());
+    // SAFETY: both are valid for writes; the port number is checked by DPDK.
+    if unsafe { raw::rb_device(id, &raw mut bus, &raw mut device) } != 0 || bus.is_null() {
+        return false;
+    }
+    // SAFETY: a static string of the bus.
+    let bus = unsafe { CStr::from_ptr(bus) };
+    bus != c"vdev"
 }
 
 /// What to do when a device refuses a step.
@@ -370,7 +390,7 @@ impl Port for DpdkPort {
         take(&mut state.taken_rx, queue)?;
         let step = usize::from(self.queues.rx_queues.max(1));
         let reads = (queue..self.device_rx_queues).step_by(step).collect();
-        Some(Box::new(DpdkRx::new(self.place(&state, queue), reads)))
+        Some(Box::new(DpdkRx::new(self.place(&state, queue), reads, self.hashes)))
     }
 
     fn take_tx(&self, queue: u16) -> Option<Box<dyn TxQueue>> {
@@ -379,7 +399,7 @@ impl Port for DpdkPort {
             return None;
         }
         take(&mut state.taken_tx, queue)?;
-        Some(Box::new(DpdkTx::new(self.place(&state, queue), self.refused.clone())))
+        Some(Box::new(DpdkTx::new(self.place(&state, queue), self.hardware, self.refused.clone())))
     }
 }
 

@@ -127,7 +127,8 @@ int rb_configure(uint16_t port, uint16_t rx_queues, uint16_t tx_queues, uint32_t
 		conf.rxmode.offloads = info.rx_offload_capa & RTE_ETH_RX_OFFLOAD_RSS_HASH;
 		conf.rx_adv_conf.rss_conf.rss_hf = fields;
 	}
-	return rte_eth_dev_configure(port, rx_queues, tx_queues, &conf);
+	error = rte_eth_dev_configure(port, rx_queues, tx_queues, &conf);
+	return error != 0 ? error : (conf.rxmode.offloads & RTE_ETH_RX_OFFLOAD_RSS_HASH) != 0;
 }
 
 int rb_rx_queue(uint16_t port, uint16_t queue, uint16_t descriptors, struct rte_mempool *pool)

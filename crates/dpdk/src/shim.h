@@ -75,7 +75,8 @@ int rb_info(uint16_t port, struct rb_info *out);
 int rb_link(uint16_t port, struct rb_link *out);
 /* Name of the device (not of the port) and of its bus, for hot-unplugging. */
 int rb_device(uint16_t port, const char **bus, const char **device);
-/* mtu 0: the device's default. Spreads flows over the receive queues where the device can (RSS). */
+/* mtu 0: the device's default. Spreads flows over the receive queues where the device can (RSS). 1: packets will come
+ * with their hash, 0: without, negative: error. */
 int rb_configure(uint16_t port, uint16_t rx_queues, uint16_t tx_queues, uint32_t mtu);
 int rb_rx_queue(uint16_t port, uint16_t queue, uint16_t descriptors, struct rte_mempool *pool);
 int rb_tx_queue(uint16_t port, uint16_t queue, uint16_t descriptors);

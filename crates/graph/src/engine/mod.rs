@@ -134,9 +134,7 @@ impl Engine {
         }
         let waiting = self.core.flush_roads();
         if !waiting {
-            for _ in 0..self.tasks.ready().min(RUNS_PER_ROUND) {
-                useful |= self.run_next_task();
-            }
+            useful |= self.run_tasks();
         }
         self.core.free_lost();
         self.core.flush_roads();
@@ -157,6 +155,24 @@ impl Engine {
         self.reader.offline(sleep);
         self.mailbox.slept();
         true
+    }
+
+    /// Runs tasks in turn, until there is none, or none of those ready finds anything to do, or the round is long enough.
+    fn run_tasks(&mut self) -> bool {
+        let mut useful = false;
+        let mut idle_runs = 0;
+        for _ in 0..RUNS_PER_ROUND {
+            if idle_runs >= self.tasks.ready() {
+                break;
+            }
+            if self.run_next_task() {
+                useful = true;
+                idle_runs = 0;
+            } else {
+                idle_runs += 1;
+            }
+        }
+        useful
     }
 
     fn read_mail(&mut self) -> bool {

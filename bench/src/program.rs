@@ -1,0 +1,240 @@
+//! A DPDK program that forwards what port 0 receives, and what it spends on that.
+
+use crate::telemetry::Telemetry;
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+use std::collections::BTreeMap;
+use std::fs::{self, File};
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdin, Command, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, LazyLock};
+use std::time::{Duration, Instant};
+
+/// A program that loads a full table gets this long until packets flow.
+const START: Duration = Duration::from_secs(60);
+/// From the first packets to the measurement: caches, branch predictors and page tables fill.
+const WARM_UP: Duration = Duration::from_millis(500);
+const END: Duration = Duration::from_secs(10);
+/// Of so many packets one may be received and not yet sent, or lost: else it is not forwarding that is measured.
+const LOST_ONE_IN: u64 = 100;
+
+/// Set when the user wants us to stop.
+pub static INTERRUPTED: LazyLock<Arc<AtomicBool>> = LazyLock::new(Arc::default);
+
+/// A running program.
+pub struct Program {
+    name: String,
+    child: Child,
+    /// Kept open: `dpdk-testpmd` ends when its input does.
+    _input: Option<ChildStdin>,
+    log: PathBuf,
+    telemetry: Telemetry,
+}
+
+/// What one measurement found.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Sample {
+    /// Packets sent.
+    pub packets: u64,
+    /// CPU time of the thread that forwards, in nanoseconds.
+    pub cpu_ns: u64,
+    /// That thread's name.
+    pub thread: String,
+    /// Wall-clock time in seconds.
+    pub seconds: f64,
+}
+
+impl Program {
+    /// Starts a command on one core and waits until packets flow. `prefix` is the file prefix that the command gives
+    /// to DPDK.
+    pub fn start(
+        name: &str,
+        command: &[String],
+        core: usize,
+        prefix: &str,
+        folder: &Path,
+    ) -> Result<Program, String> {
+        let log = folder.join(format!("{name}.log"));
+        let file = File::create(&log).map_err(|e| format!("{}: {e}", log.display()))?;
+        let same = file.try_clone().map_err(|e| format!("{}: {e}", log.display()))?;
+        let mut child = Command::new("taskset")
+            .args(["-c", &core.to_string()])
+            .args(command)
+            .stdin(Stdio::piped())
+            .stdout(file)
+            .stderr(same)
+            // Ctrl-C at the terminal is for us; we end our programs in order.
+            .process_group(0)
+            .spawn()
+            .map_err(|e| format!("cannot start taskset: {e}"))?;
+        let input = child.stdin.take();
+        match wait_for_packets(&mut child, prefix) {
+            Ok(telemetry) => Ok(Program { name: name.to_owned(), child, _input: input, log, telemetry }),
+            Err(why) => {
+                end(&mut child);
+                Err(format!(
+                    "{}: {why}; it was started with\n  {}\nand said\n{}",
+                    name,
+                    command.join(" "),
+                    tail(&log)
+                ))
+            }
+        }
+    }
+
+    /// The program's DPDK.
+    pub fn version(&self) -> &str {
+        &self.telemetry.version
+    }
+
+    /// Buffers of its pool.
+    pub fn pool_size(&self) -> Result<u64, String> {
+        self.telemetry.pool_size()
+    }
+
+    /// Measures for so long, after a warm-up.
+    pub fn measure(&mut self, time: Duration) -> Result<Sample, String> {
+        pause(WARM_UP)?;
+        // The telemetry thread shares the core, so while it answers the forwarding thread is off the core and its CPU
+        // time is up to date.
+        let (began, before) = (Instant::now(), self.telemetry.packets()?);
+        let cpu_before = self.cpu()?;
+        pause(time)?;
+        let after = self.telemetry.packets()?;
+        let cpu_after = self.cpu()?;
+        let seconds = began.elapsed().as_secs_f64();
+        let (received, sent) = (after.received - before.received, after.sent - before.sent);
+        if sent == 0 || received.abs_diff(sent) > received / LOST_ONE_IN {
+            return Err(format!("{}: of {received} packets only {sent} were forwarded", self.name));
+        }
+        let (thread, cpu_ns) = busiest(&cpu_before, &cpu_after)
+            .ok_or_else(|| format!("{}: no thread used the processor", self.name))?;
+        Ok(Sample { packets: sent, cpu_ns, thread, seconds })
+    }
+
+    /// CPU time of each thread, in nanoseconds, with its name.
+    fn cpu(&self) -> Result<Threads, String> {
+        let folder = PathBuf::from(format!("/proc/{}/task", self.child.id()));
+        let problem = |e: std::io::Error| format!("{}: {e}", folder.display());
+        let mut threads = Threads::new();
+        for task in fs::read_dir(&folder).map_err(problem)? {
+            let task = task.map_err(problem)?.path();
+            // A thread that has just ended is none that forwards.
+            let Ok(schedstat) = fs::read_to_string(task.join("schedstat")) else { continue };
+            let Ok(name) = fs::read_to_string(task.join("comm")) else { continue };
+            let time = schedstat.split_whitespace().next().and_then(|t| t.parse().ok()).unwrap_or(0);
+            threads.insert(task, (name.trim().to_owned(), time));
+        }
+        Ok(threads)
+    }
+
+    /// Ends the program.
+    ///
+    /// # Errors
+    /// If it does not end in good order.
+    pub fn stop(mut self) -> Result<(), String> {
+        match end(&mut self.child) {
+            Some(status) if status.success() => Ok(()),
+            Some(status) => Err(format!("{} ended with {status}; it said\n{}", self.name, tail(&self.log))),
+            None => Err(format!("{} did not end within {END:?} of SIGTERM", self.name)),
+        }
+    }
+}
+
+impl Drop for Program {
+    fn drop(&mut self) {
+        end(&mut self.child);
+    }
+}
+
+/// By folder in `/proc`: name and nanoseconds.
+type Threads = BTreeMap<PathBuf, (String, u64)>;
+
+/// The thread that used most CPU time between two readings.
+fn busiest(before: &Threads, after: &Threads) -> Option<(String, u64)> {
+    let used = |task: &PathBuf, now: u64| now.saturating_sub(before.get(task).map_or(0, |(_, then)| *then));
+    let all = after.iter().map(|(task, (name, now))| (name.clone(), used(task, *now)));
+    all.filter(|(_, time)| *time > 0).max_by_key(|(_, time)| *time)
+}
+
+fn wait_for_packets(child: &mut Child, prefix: &str) -> Result<Telemetry, String> {
+    let deadline = Instant::now() + START;
+    let mut telemetry = None;
+    while Instant::now() < deadline {
+        if let Ok(Some(status)) = child.try_wait() {
+            return Err(format!("ended early ({status})"));
+        }
+        telemetry = telemetry.or_else(|| Telemetry::connect(prefix));
+        // Until its port is there the answer is none.
+        let flowing = telemetry.as_ref().is_some_and(|t| t.packets().is_ok_and(|p| p.sent > 0));
+        if let Some(telemetry) = telemetry.take_if(|_| flowing) {
+            return Ok(telemetry);
+        }
+        pause(Duration::from_millis(50))?;
+    }
+    Err(match telemetry {
+        Some(_) => format!("no packet was forwarded within {START:?}"),
+        None => format!("DPDK's telemetry did not answer within {START:?}"),
+    })
+}
+
+/// Asks a process to end, makes it end if it does not; `None` in the latter case.
+fn end(child: &mut Child) -> Option<std::process::ExitStatus> {
+    if let Ok(Some(status)) = child.try_wait() {
+        return Some(status);
+    }
+    if let Ok(id) = i32::try_from(child.id()) {
+        // It may have ended in between, which is what we want.
+        let _ = kill(Pid::from_raw(id), Signal::SIGTERM);
+    }
+    let deadline = Instant::now() + END;
+    while Instant::now() < deadline {
+        if let Ok(Some(status)) = child.try_wait() {
+            return Some(status);
+        }
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    let _ = child.kill();
+    let _ = child.wait();
+    None
+}
+
+/// Sleeps, but not on when the user wants us to stop.
+fn pause(time: Duration) -> Result<(), String> {
+    let deadline = Instant::now() + time;
+    loop {
+        if INTERRUPTED.load(Ordering::Relaxed) {
+            return Err("interrupted".to_owned());
+        }
+        let left = deadline.saturating_duration_since(Instant::now());
+        if left.is_zero() {
+            return Ok(());
+        }
+        std::thread::sleep(left.min(Duration::from_millis(100)));
+    }
+}
+
+/// The last lines of a log, indented.
+fn tail(log: &Path) -> String {
+    let text = fs::read(log).map(|b| String::from_utf8_lossy(&b).into_owned()).unwrap_or_default();
+    let lines: Vec<&str> = text.lines().collect();
+    lines[lines.len().saturating_sub(15)..].iter().map(|line| format!("  | {line}\n")).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_busiest_thread_is_the_one_that_used_most_since() {
+        let threads = |times: &[(&str, u64)]| -> Threads {
+            times.iter().map(|(name, t)| (PathBuf::from(name), ((*name).to_owned(), *t))).collect()
+        };
+        let before = threads(&[("main", 900), ("worker", 100)]);
+        let after = threads(&[("main", 910), ("worker", 700), ("new", 50)]);
+        assert_eq!(busiest(&before, &after), Some(("worker".to_owned(), 600)));
+        assert_eq!(busiest(&after, &after), None);
+    }
+}

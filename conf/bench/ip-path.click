@@ -1,0 +1,14 @@
+// What a router does to every packet that it forwards: header check, lookup, TTL, addresses of the next link.
+//
+//   routebricks run conf/bench/ip-path.click TABLE=FILE -- --vdev=net_pcap0,rx_pcap=FILE,infinite_rx=1
+//
+// All routes of the table lead to port 0.
+
+define($TABLE routes.txt);
+
+FromDPDKDevice(0)
+  -> CheckIPHeader(14)
+  -> routes :: DirectIPLookup(FILE $TABLE)
+  -> DecIPTTL
+  -> EtherRewrite(02:00:00:00:00:01, 02:00:00:00:00:02)
+  -> ToDPDKDevice(0);
