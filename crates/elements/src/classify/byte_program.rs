@@ -100,9 +100,9 @@ impl Known {
     fn and(&self, test: Test, outcome: bool) -> Known {
         let mut known = self.clone();
         if outcome {
-            known.yes.push(test)
+            known.yes.push(test);
         } else {
-            known.no.push(test)
+            known.no.push(test);
         }
         known
     }

@@ -129,21 +129,18 @@ impl LocalIPFragmenter {
     fn cut(&self, packet: Packet, into: &mut Batch, cx: &Cx<'_>, out: &mut Out<'_>) {
         let counts = &self.shared.counts[self.worker];
         let offset = packet.network_offset().unwrap_or(0);
-        let found =
-            packet.network().and_then(|bytes| Some((Ipv4::check(bytes)?, Cut::new(bytes, self.shared.mtu)?)));
-        let ip = packet.network().and_then(Ipv4::check);
-        if self.shared.honor_df && ip.is_some_and(|ip| ip.dont_fragment()) {
+        let Some(ip) = packet.network().and_then(Ipv4::check) else { return out.lose(packet, NO_HEADER) };
+        if self.shared.honor_df && ip.dont_fragment() {
             counts[DROPS].add(1);
             if self.shared.verbose {
-                eprintln!(
-                    "{}: packet of {} bytes must not be fragmented",
-                    self.shared.name,
-                    packet.len() - offset
-                );
+                let (name, length) = (&self.shared.name, ip.total_len());
+                eprintln!("{name}: packet of {length} bytes must not be fragmented");
             }
             return out.reject(1, packet, DONT_FRAGMENT);
         }
-        let Some((ip, cut)) = found else { return out.lose(packet, NO_HEADER) };
+        let Some(cut) = packet.network().and_then(|bytes| Cut::new(bytes, self.shared.mtu)) else {
+            return out.lose(packet, NO_HEADER);
+        };
         let mut pieces = Vec::new();
         for (header, range) in cut.pieces() {
             let payload = ip.payload().get(range).unwrap_or_default();

@@ -1,0 +1,572 @@
+//! `ARPQuerier`: puts an Ethernet header before IP packets, and asks by ARP for the addresses that it needs.
+//!
+//! # Arguments
+//! - `IP`: own address; with `/LENGTH` the local broadcast address follows from it.
+//! - `ETH`: own Ethernet address.
+//! - `TIMEOUT`: an address of which there is no news for so long is forgotten, a packet that has waited for so long is
+//!   lost; 0 = never. Default 300 s.
+//! - `POLL_TIMEOUT`: an address in use of which there is no news for so long is asked for again; 0 = never. Default 60 s.
+//! - `CAPACITY`: packets that may wait in all; 0 = no limit. Default 2048.
+//! - `ENTRY_CAPACITY`: addresses, known or asked for, that are held; 0 = no limit. Default 0.
+//! - `ENTRY_PACKET_CAPACITY`: packets that may wait for one address; 0 = no limit. Default 0.
+//! - `BROADCAST`: packets to this address go to everybody. Default: the broadcast address of `IP`'s prefix.
+//!
+//! # Ports
+//! Input 0 takes IP packets whose destination annotation says where they go next (set by a lookup). Input 1 takes ARP
+//! replies with their Ethernet headers. Output 0 sends packets with Ethernet headers; queries leave by output 1 if that
+//! is connected, else by output 0 too. All push.
+//!
+//! A packet whose address is not known waits; one query a second goes out for each address while packets come for it.
+//! When too many packets wait, the oldest is lost. Replies that nobody asked for change nothing. Packets to
+//! 255.255.255.255 and to multicast addresses need no query.
+//!
+//! # Handlers
+//! | name | | |
+//! |---|---|---|
+//! | `table` | r | a line for each address: address, 1 if known, Ethernet address, seconds since the last news |
+//! | `stats` | r | packets lost and queries sent, in words |
+//! | `queries`, `responses`, `drops` | r | queries sent, replies received, packets lost |
+//! | `count`, `length` | r | addresses in the table, packets that wait |
+//! | `insert` | w | `IP ETH`: makes an address known |
+//! | `delete` | w | an address; packets that wait for it are lost |
+//! | `clear` | w | forgets all addresses |
+//! | `ipaddr`, `ethaddr` | rw | own addresses |
+//! | `broadcast` | r | see `BROADCAST` |
+//!
+//! # Losses
+//! - `unresolved_overflow`: too many packets waited.
+//! - `timeout`: no reply came in time.
+//! - `removed`: waited for an address that was deleted by handler.
+//! - `no_destination`: has no destination annotation.
+//! - `bad_reply`: on input 1 came something else than a sound ARP reply.
+//! - `not_asked`: a reply for an address that is not in the table.
+//! - `no_room`: the buffer has no room for an Ethernet header.
+//! - `no_buffer`: there was no buffer for a query.
+//!
+//! # Example
+//! A packet to 10.0.0.2 (a lookup sets that; here `Paint` writes the annotation) waits; the query is turned into its
+//! own reply, and the packet leaves:
+//! ```click
+//! InfiniteSource(DATA "an IP packet", LIMIT 1) -> Paint(10, 0) -> Paint(2, 3)
+//!   -> q :: ARPQuerier(10.0.0.1/24, 02:00:00:00:00:01);
+//! q[1] -> ARPResponder(10.0.0.0/24 02:00:00:00:00:09) -> [1] q;
+//! q[0] -> Classifier(0/020000000009020000000001 12/0800) -> c :: Counter -> Discard;
+//! // c.count = 1
+//! // c.byte_count = 26
+//! // q.queries = 1
+//! // q.responses = 1
+//! ```
+
+use super::ether_encap::encapsulate;
+use super::neighbours::{Effects, Limits, Neighbours, Reason};
+use epoch::{Count, PerWorker, Table};
+use graph::{
+    Args, Class, Clock, ConfigErrors, Configure, Cx, Element, HandlerCx, Handlers, LocalCx, Loss, Nanos, Out,
+    Spec, State, Up, value,
+};
+use lang::Text;
+use lang::args::{ArgError, FromArg, Ipv4Prefix, Words};
+use packet::wire::arp::{self, Arp};
+use packet::wire::ethernet::{self, HEADER_LEN, Header, Mac};
+use packet::{Batch, Packet};
+use std::net::Ipv4Addr;
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+const OVERFLOW: Loss = Loss(0);
+const TIMEOUT: Loss = Loss(1);
+const REMOVED: Loss = Loss(2);
+const NO_DESTINATION: Loss = Loss(3);
+const BAD_REPLY: Loss = Loss(4);
+const NOT_ASKED: Loss = Loss(5);
+const NO_ROOM: Loss = Loss(6);
+const NO_BUFFER: Loss = Loss(7);
+
+/// See the module.
+#[derive(Debug)]
+pub struct ARPQuerier {
+    own: Table<Own>,
+    neighbours: Neighbours,
+    counts: PerWorker<[Count; 3]>,
+    /// For handlers: known once there is a worker.
+    clock: OnceLock<Arc<Clock>>,
+}
+
+/// Indices into the counts.
+const QUERIES: usize = 0;
+const RESPONSES: usize = 1;
+const DROPS: usize = 2;
+
+/// Our addresses on the link.
+#[derive(Clone, Copy, Debug)]
+struct Own {
+    ip: u32,
+    mac: Mac,
+    broadcast: u32,
+}
+
+impl Own {
+    /// The Ethernet address of destinations that need no query.
+    #[inline]
+    fn group(&self, ip: u32) -> Option<Mac> {
+        if ip == u32::MAX || ip == self.broadcast {
+            return Some(ethernet::BROADCAST);
+        }
+        // RFC 1112 §6.4: the low 23 bits of the group.
+        let [a, b, c, d] = ip.to_be_bytes();
+        (a >> 4 == 0xe).then_some([0x01, 0x00, 0x5e, b & 0x7f, c, d])
+    }
+
+    #[inline]
+    fn header(&self, destination: Mac) -> [u8; HEADER_LEN] {
+        Header { destination, source: self.mac, ethertype: ethernet::IPV4 }.bytes()
+    }
+}
+
+/// One worker's part of [`ARPQuerier`].
+#[derive(Debug)]
+pub struct LocalARPQuerier {
+    shared: Arc<ARPQuerier>,
+    worker: usize,
+}
+
+/// `IP ETH`, for the handler `insert`.
+struct Mapping(Ipv4Addr, Mac);
+
+impl FromArg for Mapping {
+    fn from_arg(arg: &Text) -> Result<Mapping, ArgError> {
+        let mut words = Words::new(arg);
+        let mapping = Mapping(words.take("IP address")?, words.take("Ethernet address")?);
+        words.end()?;
+        Ok(mapping)
+    }
+
+    fn placeholder() -> Mapping {
+        Mapping(Ipv4Addr::UNSPECIFIED, [0; 6])
+    }
+}
+
+fn nanos(time: Duration) -> Nanos {
+    Nanos::try_from(time.as_nanos()).unwrap_or(Nanos::MAX)
+}
+
+/// The last address of a prefix; the all-ones address if the prefix is too long to have one (RFC 3021).
+fn broadcast_of(prefix: Ipv4Prefix) -> Ipv4Addr {
+    match prefix.length {
+        31.. => Ipv4Addr::BROADCAST,
+        _ => Ipv4Addr::from_bits(prefix.network().to_bits() | !prefix.mask().to_bits()),
+    }
+}
+
+impl Class for ARPQuerier {
+    const SPEC: Spec = Spec {
+        losses: &[
+            "unresolved_overflow",
+            "timeout",
+            "removed",
+            "no_destination",
+            "bad_reply",
+            "not_asked",
+            "no_room",
+            "no_buffer",
+        ],
+        flow: "xy/x",
+        state: State::Shared,
+        ..Spec::new("ARPQuerier", "2/1-2", "h/h")
+    };
+    type Local = LocalARPQuerier;
+
+    fn configure(args: &mut Args, cx: &Configure<'_>) -> Result<ARPQuerier, ConfigErrors> {
+        let timeout: Duration = args.keyword("TIMEOUT", Duration::from_secs(300));
+        let poll: Duration = args.keyword("POLL_TIMEOUT", Duration::from_secs(60));
+        let limits = Limits {
+            packets: args.keyword("CAPACITY", 2048),
+            entry_packets: args.keyword("ENTRY_PACKET_CAPACITY", 0),
+            entries: args.keyword("ENTRY_CAPACITY", 0),
+            timeout: nanos(timeout),
+            poll: nanos(poll),
+        };
+        let broadcast: Option<Ipv4Addr> = args.keyword_if_given("BROADCAST");
+        let ip: Ipv4Prefix = args.required("IP");
+        let mac: Mac = args.required("ETH");
+        if ethernet::is_group(&mac) {
+            args.error("ETH", "is a group address");
+        }
+        args.finish()?;
+        let broadcast = broadcast.unwrap_or_else(|| broadcast_of(ip));
+        Ok(ARPQuerier {
+            own: Table::new(Own { ip: ip.address.to_bits(), mac, broadcast: broadcast.to_bits() }),
+            neighbours: Neighbours::new(limits),
+            counts: PerWorker::new(cx.workers),
+            clock: OnceLock::new(),
+        })
+    }
+
+    fn local(self: &Arc<Self>, cx: &LocalCx) -> LocalARPQuerier {
+        self.clock.get_or_init(|| cx.clock.clone());
+        LocalARPQuerier { shared: self.clone(), worker: cx.worker }
+    }
+
+    fn handlers(h: &mut Handlers<ARPQuerier>) {
+        h.read("table", |q| q.neighbours.lock().text(q.now()));
+        h.read("stats", |q| {
+            format!("{} packets killed\n{} ARP queries sent\n", q.count(DROPS), q.count(QUERIES))
+        });
+        for (name, which) in [("queries", QUERIES), ("responses", RESPONSES), ("drops", DROPS)] {
+            h.read(name, move |q| q.count(which).to_string());
+        }
+        h.read("count", |q| q.neighbours.lock().entries().to_string());
+        h.read("length", |q| q.neighbours.lock().packets().to_string());
+        h.write("insert", ARPQuerier::insert);
+        h.write("delete", ARPQuerier::delete);
+        h.write("clear", |q, _, cx| {
+            let mut effects = Effects::default();
+            let mut change = q.neighbours.lock();
+            change.clear(&mut effects);
+            change.leave(effects);
+            cx.wake();
+            Ok(())
+        });
+        h.read("ipaddr", |q| q.own.with(|own| Ipv4Addr::from_bits(own.ip).to_string()));
+        h.write("ipaddr", |q, text, _| {
+            let ip = value::<Ipv4Addr>(text)?.to_bits();
+            q.own.edit(|own| Own { ip, ..*own });
+            Ok(())
+        });
+        h.read("ethaddr", |q| q.own.with(|own| ethernet::text(&own.mac)));
+        h.write("ethaddr", |q, text, _| {
+            let mac = value(text)?;
+            q.own.edit(|own| Own { mac, ..*own });
+            Ok(())
+        });
+        h.read("broadcast", |q| q.own.with(|own| Ipv4Addr::from_bits(own.broadcast).to_string()));
+    }
+}
+
+impl ARPQuerier {
+    fn now(&self) -> Nanos {
+        self.clock.get().map_or(0, |clock| clock.now())
+    }
+
+    fn count(&self, which: usize) -> u64 {
+        self.counts.sum(|c| c[which].get())
+    }
+
+    fn insert(&self, text: &str, cx: &HandlerCx<'_>) -> Result<(), String> {
+        let Mapping(ip, mac) = value(text)?;
+        if ip.is_unspecified() {
+            return Err("no host has the address 0.0.0.0".to_owned());
+        }
+        let mut effects = Effects::default();
+        let mut change = self.neighbours.lock();
+        change.insert(ip.to_bits(), mac, self.now(), &mut effects);
+        change.leave(effects);
+        cx.wake();
+        Ok(())
+    }
+
+    fn delete(&self, text: &str, cx: &HandlerCx<'_>) -> Result<(), String> {
+        let ip: Ipv4Addr = value(text)?;
+        let mut effects = Effects::default();
+        let mut change = self.neighbours.lock();
+        let found = change.remove(ip.to_bits(), &mut effects);
+        change.leave(effects);
+        cx.wake();
+        if found { Ok(()) } else { Err(format!("{ip} is not in the table")) }
+    }
+}
+
+impl LocalARPQuerier {
+    /// Lets packets wait whose address is not known, or sends those whose address is known but needs attention.
+    fn want(&self, packets: Batch, cx: &Cx<'_>, out: &mut Out<'_>) {
+        let own = self.shared.own.read(cx.reader);
+        let mut effects = Effects::default();
+        let mut change = self.shared.neighbours.lock();
+        for packet in packets {
+            match packet.dst_ip() {
+                0 => self.lose(packet, NO_DESTINATION, out),
+                // It needs no query, so there was no room for its header.
+                ip if own.group(ip).is_some() => self.lose(packet, NO_ROOM, out),
+                ip => change.want(ip, packet, cx.now, &mut effects),
+            }
+        }
+        if let Some(time) = change.next_timeout() {
+            out.wake_at(time);
+        }
+        drop(change);
+        self.carry_out(effects, cx, out);
+    }
+
+    fn lose(&self, packet: Packet, loss: Loss, out: &mut Out<'_>) {
+        self.shared.counts[self.worker][DROPS].add(1);
+        out.lose(packet, loss);
+    }
+
+    fn carry_out(&self, effects: Effects, cx: &Cx<'_>, out: &mut Out<'_>) {
+        let own = self.shared.own.read(cx.reader);
+        let mut batch = Batch::empty();
+        for (mac, mut packet) in effects.sends {
+            if encapsulate(&mut packet, &own.header(mac)) {
+                push_or_emit(&mut batch, packet, 0, out);
+            } else {
+                self.lose(packet, NO_ROOM, out);
+            }
+        }
+        out.emit(0, batch);
+        for (packet, reason) in effects.lost {
+            let loss = match reason {
+                Reason::Overflow => OVERFLOW,
+                Reason::Timeout => TIMEOUT,
+                Reason::Removed => REMOVED,
+            };
+            self.lose(packet, loss, out);
+        }
+        self.query(&effects.queries, own, cx, out);
+    }
+
+    fn query(&self, targets: &[u32], own: &Own, cx: &Cx<'_>, out: &mut Out<'_>) {
+        let output = usize::from(out.is_connected(1));
+        let mut batch = Batch::empty();
+        self.shared.counts[self.worker][QUERIES].add(targets.len() as u64);
+        out.made(targets.len());
+        for &target in targets {
+            let frame = Arp::request_frame(own.mac, Ipv4Addr::from_bits(own.ip), Ipv4Addr::from_bits(target));
+            match cx.pool.packet(&frame) {
+                Some(mut query) => {
+                    query.set_mac_offset(0);
+                    push_or_emit(&mut batch, query, output, out);
+                }
+                None => out.count_loss(NO_BUFFER, 1),
+            }
+        }
+        out.emit(output, batch);
+    }
+
+    fn replies(&self, replies: Batch, cx: &Cx<'_>, out: &mut Out<'_>) {
+        let own = self.shared.own.read(cx.reader);
+        let mut effects = Effects::default();
+        let mut change = self.shared.neighbours.lock();
+        for packet in replies {
+            let Some((ip, mac)) = sound_reply(packet.data(), own) else {
+                out.lose(packet, BAD_REPLY);
+                continue;
+            };
+            self.shared.counts[self.worker][RESPONSES].add(1);
+            if change.learn(ip, mac, cx.now, &mut effects) {
+                out.consume(Batch::one(packet));
+            } else {
+                out.lose(packet, NOT_ASKED);
+            }
+        }
+        drop(change);
+        self.carry_out(effects, cx, out);
+    }
+}
+
+fn push_or_emit(batch: &mut Batch, packet: Packet, output: usize, out: &mut Out<'_>) {
+    if batch.room() == 0 {
+        out.emit(output, std::mem::replace(batch, Batch::empty()));
+    }
+    batch.push(packet);
+}
+
+/// What a reply says, unless it is damaged, no reply, or claims our own address or that a host is a group.
+fn sound_reply(frame: &[u8], own: &Own) -> Option<(u32, Mac)> {
+    let header = Header::parse(frame).filter(|h| h.ethertype == ethernet::ARP)?;
+    let reply = Arp::parse(frame.get(HEADER_LEN..)?).filter(|a| a.operation == arp::REPLY)?;
+    let (ip, mac) = (reply.sender_ip.to_bits(), reply.sender_mac);
+    let sound = ip != 0 && ip != own.ip && !ethernet::is_group(&mac) && !ethernet::is_group(&header.source);
+    sound.then_some((ip, mac))
+}
+
+impl Element for LocalARPQuerier {
+    fn push(&mut self, port: usize, mut batch: Batch, cx: &Cx<'_>, out: &mut Out<'_>) {
+        if port == 1 {
+            return self.replies(batch, cx, out);
+        }
+        let own = self.shared.own.read(cx.reader);
+        let neighbours = &self.shared.neighbours;
+        let mut rest = Batch::empty();
+        batch.retain(
+            |p| {
+                let ip = p.dst_ip();
+                let mac = own.group(ip).or_else(|| neighbours.fresh(ip, cx.now, cx.reader));
+                mac.is_some_and(|mac| encapsulate(p, &own.header(mac)))
+            },
+            |p| rest.push(p),
+        );
+        out.emit(0, batch);
+        if !rest.is_empty() {
+            self.want(rest, cx, out);
+        }
+    }
+
+    fn run(&mut self, cx: &Cx<'_>, _: &mut Up<'_>, out: &mut Out<'_>) -> bool {
+        let mut change = self.shared.neighbours.lock();
+        let mut effects = change.take_left();
+        change.expire(cx.now, &mut effects);
+        if let Some(time) = change.next_timeout() {
+            out.wake_at(time);
+        }
+        drop(change);
+        self.carry_out(effects, cx, out);
+        true
+    }
+}
+
+impl Drop for LocalARPQuerier {
+    fn drop(&mut self) {
+        // Packets that wait when the router ends: neither sent nor lost.
+        self.shared.neighbours.lock().take_packets().into_iter().for_each(Packet::free);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{Frame, Lab, bytes, errors, hex};
+
+    const CONFIG: &str = "f :: Feed -> q :: ARPQuerier(10.0.0.1/24, 2:0:0:0:0:1, CAPACITY 3) -> k :: Keep;
+        r :: Feed -> [1] q; q[1] -> asked :: Keep;";
+
+    fn reply(ip: [u8; 4], mac: Mac) -> Frame {
+        let (sender_ip, target_ip) = (ip.into(), Ipv4Addr::new(10, 0, 0, 1));
+        let reply =
+            Arp { operation: 2, sender_mac: mac, sender_ip, target_mac: [2, 0, 0, 0, 0, 1], target_ip };
+        Frame::new(&reply.frame(reply.target_mac))
+    }
+
+    fn packet(number: u8, last: u8) -> Frame {
+        Frame::new(&[0x45, number]).to([10, 0, 0, last])
+    }
+
+    #[test]
+    fn packets_wait_for_the_reply() {
+        let mut lab = Lab::new(CONFIG);
+        for (ms, number) in [(0, 1), (5, 2), (1005, 3), (1020, 4)] {
+            lab.at(ms, "f", &packet(number, 2));
+        }
+        lab.at(1010, "r", &reply([10, 0, 0, 2], [2, 0, 0, 0, 0, 2]));
+        lab.run_to(1010);
+        assert_eq!(
+            lab.kept_hex("asked"),
+            vec![
+                hex(&Arp::request_frame(
+                    [2, 0, 0, 0, 0, 1],
+                    Ipv4Addr::new(10, 0, 0, 1),
+                    Ipv4Addr::new(10, 0, 0, 2)
+                ));
+                2
+            ]
+        );
+        lab.run();
+        let kept = lab.kept("k");
+        let want = [1, 2, 3, 4].map(|n| [bytes("020000000002 020000000001 0800 45"), vec![n]].concat());
+        assert_eq!(kept.iter().map(|f| f.bytes.clone()).collect::<Vec<_>>(), want);
+        assert!(kept.iter().all(|f| f.mac == Some(0)));
+        let read =
+            ["queries", "responses", "drops", "count", "length"].map(|h| lab.0.read(&format!("q.{h}")));
+        assert_eq!(read, ["2", "1", "0", "1", "0"]);
+        assert_eq!(lab.0.read("q.stats"), "0 packets killed\n2 ARP queries sent\n");
+        lab.end();
+    }
+
+    #[test]
+    fn losses_are_named() {
+        let mut lab = Lab::new(CONFIG);
+        for number in 1..=5 {
+            lab.at(0, "f", &packet(number, 2));
+        }
+        lab.at(0, "f", &Frame::new(&[0x45]));
+        lab.at(1, "r", &reply([10, 0, 0, 3], [2, 0, 0, 0, 0, 3]));
+        for bad in [reply([10, 0, 0, 1], [2, 0, 0, 0, 0, 3]), reply([10, 0, 0, 2], [1, 0, 0, 0, 0, 2])] {
+            lab.at(1, "r", &bad);
+        }
+        let mut request = reply([10, 0, 0, 2], [2, 0, 0, 0, 0, 2]);
+        request.bytes[21] = 1;
+        lab.at(1, "r", &request);
+        lab.at(1, "r", &Frame::new(&request.bytes[..30]));
+        lab.run();
+        assert_eq!(
+            lab.losses(),
+            [
+                "q.unresolved_overflow = 2",
+                "q.timeout = 3",
+                "q.no_destination = 1",
+                "q.bad_reply = 4",
+                "q.not_asked = 1"
+            ]
+        );
+        assert_eq!((lab.0.read("q.drops"), lab.0.read("q.responses")), ("6".to_owned(), "1".to_owned()));
+        lab.end();
+    }
+
+    #[test]
+    fn groups_need_no_query() {
+        let mut lab = Lab::new(CONFIG);
+        for dst in [[10, 0, 0, 255], [255; 4], [224, 129, 2, 3]] {
+            lab.at(0, "f", &Frame::new(&[0x45]).to(dst));
+        }
+        lab.run();
+        let macs: Vec<String> = lab.kept_hex("k").iter().map(|f| f[..12].to_owned()).collect();
+        assert_eq!(macs, ["ffffffffffff", "ffffffffffff", "01005e010203"]);
+        assert_eq!(lab.0.read("q.broadcast"), "10.0.0.255");
+        lab.end();
+    }
+
+    #[test]
+    fn handlers_change_the_table() {
+        let mut lab = Lab::new(CONFIG);
+        lab.at(0, "f", &packet(1, 2));
+        lab.at(0, "f", &packet(2, 3));
+        lab.at(1, "f", &packet(3, 4));
+        lab.run_to(0);
+        lab.0.step();
+        assert_eq!(lab.0.read("q.length"), "2");
+        lab.0.write("q.insert", "10.0.0.2 2:0:0:0:0:2").unwrap();
+        lab.0.write("q.delete", "10.0.0.3").unwrap();
+        assert_eq!(lab.0.write("q.delete", "10.0.0.3"), Err("10.0.0.3 is not in the table".to_owned()));
+        assert_eq!(lab.0.write("q.insert", "10.0.0.2"), Err("Ethernet address missing".to_owned()));
+        assert_eq!((lab.0.read("q.count"), lab.0.read("q.length")), ("1".to_owned(), "0".to_owned()));
+        assert!(lab.0.read("q.table").starts_with("10.0.0.2 1 02-00-00-00-00-02 0.00"));
+        lab.0.write("q.clear", "").unwrap();
+        assert_eq!(lab.0.read("q.table"), "");
+        lab.0.write("q.ipaddr", "10.0.0.9").unwrap();
+        lab.0.write("q.ethaddr", "2:0:0:0:0:9").unwrap();
+        assert_eq!(
+            (lab.0.read("q.ipaddr"), lab.0.read("q.ethaddr")),
+            ("10.0.0.9".into(), "02-00-00-00-00-09".into())
+        );
+        lab.run();
+        assert_eq!(lab.kept_hex("k"), ["02000000000202000000000908004501"]);
+        assert_eq!(lab.losses(), ["q.timeout = 1", "q.removed = 1"]);
+        let last = lab.kept_hex("asked").pop().unwrap();
+        assert_eq!(
+            last[12..],
+            hex(&Arp::request_frame([2, 0, 0, 0, 0, 9], [10, 0, 0, 9].into(), [10, 0, 0, 4].into()))[12..]
+        );
+        lab.end();
+    }
+
+    #[test]
+    fn a_packet_without_room_for_a_header_is_lost() {
+        let mut lab = Lab::new(
+            "f :: Feed -> Unstrip(128) -> q :: ARPQuerier(10.0.0.1, 2:0:0:0:0:1) -> k :: Keep; Idle -> [1] q;",
+        );
+        lab.0.write("q.insert", "10.0.0.2 2:0:0:0:0:2").unwrap();
+        let long = vec![0; lab.0.router.pool().data_room()];
+        for dst in [[10, 0, 0, 2], [255; 4]] {
+            lab.at(0, "f", &Frame::new(&long).to(dst));
+        }
+        lab.run();
+        assert_eq!(lab.losses(), ["q.no_room = 2"]);
+        lab.end();
+    }
+
+    #[test]
+    fn mistakes() {
+        let text =
+            errors("Idle -> q :: ARPQuerier(10.0.0.1/24, 1:0:0:0:0:1, TIMEOUT x) -> Discard; Idle -> [1] q;");
+        assert!(text.contains("ETH: is a group address") && text.contains("TIMEOUT: parse error"), "{text}");
+    }
+}
