@@ -107,6 +107,19 @@ impl Output {
         Ok((cause_of(&ip), Output::Own { port, to, source, destination, protocol, payload }))
     }
 
+    /// The identification of the packet which caused a frame: its own if it was sent on, otherwise that of the
+    /// packet which it is about or answers. `None` if it is no IPv4 packet.
+    pub fn cause(frame: &[u8]) -> Option<u16> {
+        let ip = Frame::parse(frame)?.ip()?;
+        if !Link::all().iter().any(|link| link.router() == ip.source()) {
+            return Some(ip.id());
+        }
+        match ip.icmp().filter(|message| message.is_error()) {
+            Some(message) => Some(Packet::quoted(message.data())?.id()),
+            None => Some(cause_of(&ip)),
+        }
+    }
+
     /// One line for a person.
     pub fn describe(&self) -> String {
         match self {

@@ -2,14 +2,16 @@
 
 use std::env;
 use std::path::{Path, PathBuf};
-use std::process::ExitStatus;
+use std::process::{Command, ExitStatus};
 use std::time::Duration;
 
+use serde_json::Value;
+
 use crate::checks::Check;
-use crate::netns::Namespace;
+use crate::netns::{self, Namespace};
 use crate::process::Process;
 use crate::router::Router;
-use crate::{Error, Result};
+use crate::{Context, Error, Result};
 
 /// How long it may take to end after SIGTERM.
 const END: Duration = Duration::from_secs(10);
@@ -19,6 +21,8 @@ const START: Duration = Duration::from_secs(60);
 const NO_LEAK: &str = "0 buffers missing";
 /// The environment variable that names the binary.
 const VARIABLE: &str = "ROUTEBRICKS";
+/// The environment variable that names an ordinary user's directory for sockets.
+const RUNTIME: &str = "XDG_RUNTIME_DIR";
 
 /// How to start it.
 #[derive(Clone, Debug)]
@@ -69,24 +73,60 @@ pub fn conf(name: &str) -> PathBuf {
 
 /// A running `routebricks` process.
 #[derive(Debug)]
-pub struct Routebricks<'a> {
+pub struct Routebricks {
     launch: Launch,
-    namespace: &'a Namespace,
     process: Process,
+    /// Where an ordinary user's routers have their sockets.
+    runtime: PathBuf,
 }
 
-impl<'a> Routebricks<'a> {
+impl Routebricks {
     /// Starts it and waits until it is ready. Its log is `DIRECTORY/routebricks.log`.
-    pub fn start(namespace: &'a Namespace, launch: Launch, directory: &Path) -> Result<Routebricks<'a>> {
-        let program = launch.program.display().to_string();
-        let mut process = Process::start(namespace, "routebricks", &program, &launch.arguments, directory)?;
+    pub fn start(namespace: &Namespace, launch: Launch, directory: &Path) -> Result<Routebricks> {
+        let command = namespace.command(&launch.program.display().to_string());
+        Routebricks::spawn(command, launch, directory)
+    }
+
+    /// Starts it outside any namespace, and waits until it is ready.
+    pub fn start_here(launch: Launch, directory: &Path) -> Result<Routebricks> {
+        Routebricks::spawn(netns::command(&launch.program), launch, directory)
+    }
+
+    fn spawn(mut command: Command, launch: Launch, directory: &Path) -> Result<Routebricks> {
+        let runtime = directory.to_owned();
+        command.args(&launch.arguments).env(RUNTIME, &runtime);
+        let mut process = Process::spawn(command, "routebricks", directory)?;
         process.wait_for_line(&launch.ready, launch.limit)?;
-        Ok(Routebricks { launch, namespace, process })
+        Ok(Routebricks { launch, process, runtime })
+    }
+
+    /// The rows of one of its tables: `routebricks show WHAT --json`.
+    pub fn rows(&self, what: &str) -> Result<Vec<Value>> {
+        let printed = self.beside(&["show".to_owned(), what.to_owned(), "--json".to_owned()])?;
+        let mut table: Value =
+            serde_json::from_str(&printed).cannot(|| format!("read the table {what}"))?;
+        match table["rows"].take() {
+            Value::Array(rows) => Ok(rows),
+            _ => Err(Error::new(format!("the table {what} has no rows"))),
+        }
+    }
+
+    /// What the same binary, run beside it with `--pid`, prints.
+    fn beside(&self, arguments: &[String]) -> Result<String> {
+        let mut command = netns::command(&self.launch.program);
+        let id = self.process.id().to_string();
+        command.args(arguments).args(["--pid", &id]).env(RUNTIME, &self.runtime);
+        netns::succeed(&mut command)
     }
 
     /// The running process.
     pub fn process(&self) -> &Process {
         &self.process
+    }
+
+    /// Kills it: it has no time to clean up.
+    pub fn kill(&mut self) {
+        self.process.kill();
     }
 
     /// What it said of its buffers and their memory when it was ready.
@@ -125,19 +165,14 @@ fn balance(line: &str) -> Option<Check> {
     Some(Check::that("its books at the end", "in = out + lost", seen, holds))
 }
 
-impl Router for Routebricks<'_> {
+impl Router for Routebricks {
     fn title(&self) -> &str {
         "routebricks"
     }
 
     fn live_table(&mut self) -> Result<Option<String>> {
-        let program = self.launch.program.display().to_string();
-        let id = self.process.id().to_string();
-        let mut tables = Vec::new();
-        for arguments in &self.launch.show {
-            let words: Vec<&str> = arguments.iter().map(String::as_str).chain(["--pid", &id]).collect();
-            tables.push(self.namespace.run(&program, &words)?);
-        }
+        let tables: Vec<String> =
+            self.launch.show.iter().map(|arguments| self.beside(arguments)).collect::<Result<_>>()?;
         Ok((!tables.is_empty()).then(|| tables.join("\n")))
     }
 

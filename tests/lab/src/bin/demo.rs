@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::io::Write as _;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
@@ -116,7 +116,7 @@ fn progress<T>(what: &str, work: impl FnOnce() -> Result<T>) -> Result<T> {
     done
 }
 
-fn linux(topology: &Topology) -> Result<(Box<dyn Router + '_>, RouteTable)> {
+fn linux(topology: &Topology) -> Result<(Box<dyn Router>, RouteTable)> {
     let hops = [Link { port: 1 }, Link { port: 2 }].map(|link| (link.host(), link.port));
     let mut routes = synthetic(FEW, 1, &hops);
     routes.extend(Link::all().iter().flat_map(|link| link.routes()));
@@ -126,11 +126,11 @@ fn linux(topology: &Topology) -> Result<(Box<dyn Router + '_>, RouteTable)> {
 }
 
 /// Makes the table with `routebricks table synth`, adds the hosts' subnets, and starts the router with it.
-fn ours<'a>(
-    topology: &'a Topology,
+fn ours(
+    topology: &Topology,
     directory: &Path,
     prefixes: usize,
-) -> Result<(Box<dyn Router + 'a>, RouteTable)> {
+) -> Result<(Box<dyn Router>, RouteTable)> {
     let path = directory.join("routes.txt");
     let what = format!("a table of {} prefixes is made", thousands(prefixes));
     progress(&what, || make_table(topology, &path, prefixes))?;
@@ -160,7 +160,7 @@ fn make_table(topology: &Topology, path: &Path, prefixes: usize) -> Result<()> {
 fn play(topology: &Topology, directory: &Path, who: Who) {
     let [h1, _, h3] = Link::all();
     let (first, last) = (topology.host(h1).name(), topology.host(h3).name());
-    let capture: PathBuf = directory.join("capture.pcap");
+    let capture = directory.join("capture.pcap");
     println!("\n== everything stays up until Ctrl-C; in another terminal, for example");
     println!("  ip netns exec {first} ping {}", h3.host());
     println!("  ip netns exec {first} traceroute -n {}", h3.host());

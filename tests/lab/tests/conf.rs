@@ -1,0 +1,373 @@
+//! Every configuration of `conf/`, byte for byte, with real packets and exactly what must come of them.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::net::Ipv4Addr;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use lab::differential::Output;
+use lab::exchange::Arrival;
+use lab::netns;
+use lab::packets::{
+    ETHERTYPE_ARP, ETHERTYPE_IP, ICMP, Ip, Mac, TCP, UDP, arp_reply, arp_request, ethernet, icmp, tcp, udp,
+};
+use lab::pcap_ports::{self, Input, Outcome};
+use lab::replay;
+use lab::routebricks::{binary, conf};
+use lab::table::{Route, RouteTable, synthetic};
+use lab::topology::Link;
+use lab::view::Frame;
+use lab::{Context, Error, Result, trace};
+
+/// The configurations and their tests.
+const TESTS: &[(&str, fn() -> Result<()>)] = &[
+    ("firewall.click", a_firewall_lets_through_what_it_should),
+    ("forward.click", forwarding_swaps_the_ports),
+    ("generator.click", a_generator_makes_the_packets_that_it_is_told),
+    ("ip-router-2.click", a_router_with_two_interfaces),
+    ("ip-router-4.click", a_router_with_four_interfaces),
+    ("ip-router.click", a_router_with_three_interfaces),
+    ("print.click", packets_are_printed),
+    ("shaper.click", a_shaper_spaces_packets_and_lets_dns_go_first),
+    ("sink.click", a_sink_counts),
+];
+
+#[test]
+fn every_configuration_has_a_test() -> Result<()> {
+    let mut files = BTreeSet::new();
+    for (folder, prefix) in [(conf(""), ""), (conf("bench"), "bench/")] {
+        let Ok(entries) = fs::read_dir(&folder) else { continue };
+        for entry in entries {
+            let path = entry.cannot(|| format!("list {}", folder.display()))?.path();
+            if path.is_file() {
+                files.insert(format!("{prefix}{}", path.file_name().unwrap_or_default().to_string_lossy()));
+            }
+        }
+    }
+    let tested: BTreeSet<String> = TESTS.iter().map(|(name, _)| (*name).to_owned()).collect();
+    assert_eq!(files, tested);
+    Ok(())
+}
+
+/// Runs a configuration with one worker and with two. Both must send the same packets by the same ports and lose the
+/// same for the same reasons; gives what came of the first.
+fn run(name: &str, ports: &[Input], arguments: &[&str]) -> Result<Outcome> {
+    let one = pcap_ports::run(name, ports, arguments)?;
+    let two = pcap_ports::run(name, ports, &[&["-j", "2"], arguments].concat())?;
+    for (port, (one, two)) in one.sent.iter().zip(&two.sent).enumerate() {
+        assert_eq!(comparable(port, one), comparable(port, two), "{name}, port {port}, with -j 2");
+    }
+    assert_eq!(one.lost, two.lost, "{name} with -j 2");
+    Ok(one)
+}
+
+/// Packets in an order that does not depend on time, without ARP requests, which do. Of a router's own packets the
+/// identification is blanked, and the checksum with it: it is the router's affair.
+fn comparable(port: usize, frames: &[Vec<u8>]) -> Vec<Vec<u8>> {
+    let answers = frames.iter().filter(|frame| !is_arp_request(frame));
+    let blanked = |frame: &Vec<u8>| {
+        let mut frame = frame.clone();
+        if is_own(port, &frame) {
+            frame[18..20].fill(0);
+            frame[24..26].fill(0);
+        }
+        frame
+    };
+    sorted(answers.map(blanked).collect())
+}
+
+fn is_arp_request(frame: &[u8]) -> bool {
+    Frame::parse(frame).is_some_and(|frame| frame.arp_request().is_some())
+}
+
+/// Whether the router that sent a frame by `port` is the source of the packet in it.
+fn is_own(port: usize, frame: &[u8]) -> bool {
+    let Some(frame) = Frame::parse(frame).filter(|frame| frame.from == Link { port }.router_mac()) else {
+        return false;
+    };
+    frame.ip().is_some_and(|ip| (0..4).any(|port| Link { port }.router() == ip.source()))
+}
+
+fn sorted(mut frames: Vec<Vec<u8>>) -> Vec<Vec<u8>> {
+    frames.sort();
+    frames
+}
+
+fn lost(outcome: &Outcome) -> BTreeMap<&str, u64> {
+    outcome.lost.iter().map(|(name, packets)| (name.as_str(), *packets)).collect()
+}
+
+const A: Mac = Mac([2, 0, 0, 0, 1, 2]);
+const B: Mac = Mac([2, 0, 0, 0, 2, 2]);
+
+fn address(text: &str) -> Ipv4Addr {
+    text.parse().unwrap_or(Ipv4Addr::UNSPECIFIED)
+}
+
+/// A UDP datagram in a frame.
+fn datagram(macs: (Mac, Mac), from: (&str, u16), to: (&str, u16), size: usize) -> Vec<u8> {
+    let (source, destination) = (address(from.0), address(to.0));
+    let body = udp((source, from.1), (destination, to.1), &vec![0x5a; size]);
+    ethernet(macs.1, macs.0, ETHERTYPE_IP, &Ip::new(source, destination, from.1, UDP, body).build())
+}
+
+#[test]
+fn forwarding_swaps_the_ports() -> Result<()> {
+    let frames = |from: Mac, to: Mac, count: u16| -> Vec<Vec<u8>> {
+        let size = |number: u16| 18 + usize::from(number % 1400);
+        (1..=count).map(|n| datagram((from, to), ("10.0.1.2", n), ("10.0.2.2", n % 7), size(n))).collect()
+    };
+    let (a, b) = (frames(A, B, 1500), frames(B, A, 700));
+    let outcome = run("forward.click", &[("A", &a), ("B", &b)], &[])?;
+    assert_eq!(outcome.sent, [b, a]);
+    assert_eq!(lost(&outcome), BTreeMap::new());
+    Ok(())
+}
+
+#[test]
+fn a_router_with_two_interfaces() -> Result<()> {
+    let directory = tempfile::tempdir().map_err(|error| Error::new(error.to_string()))?;
+    let table = directory.path().join("routes.txt");
+    fs::write(&table, "10.1.0.0/16 0\n10.2.0.0/16 1\n10.2.7.0/24 0\n").cannot(|| "write routes".to_owned())?;
+    let [router_a, router_b] = [0, 1].map(|port| Link { port }.router_mac());
+    let mut inputs = [Vec::new(), Vec::new()];
+    let mut expected = [Vec::new(), Vec::new()];
+    for number in 1..=1000u16 {
+        let [high, low] = number.to_be_bytes();
+        let port = usize::from(number % 2);
+        let to = [[10, 1, high, low], [10, 2, high, low]][usize::from(number / 2 % 2)];
+        let mut ip = Ip::new([10, 9, high, low].into(), to.into(), number, UDP, vec![low; 30]);
+        let mut good = true;
+        match number % 10 {
+            3 => (ip.ttl, good) = (1, false),
+            5 => (ip.checksum, good) = (Some(0x1234), false),
+            7 => (ip.destination, good) = ([11, 0, 0, 1].into(), false),
+            _ => {}
+        }
+        let (host, router) = [(A, router_a), (B, router_b)][port];
+        inputs[port].push(ethernet(router, host, ETHERTYPE_IP, &ip.build()));
+        if good {
+            let by = usize::from(to[1] == 2 && to[2] != 7);
+            ip.ttl -= 1;
+            let (host, router) = [(A, router_a), (B, router_b)][by];
+            expected[by].push(ethernet(host, router, ETHERTYPE_IP, &ip.build()));
+        }
+    }
+    let variable = format!("TABLE={}", table.display());
+    let outcome = run("ip-router-2.click", &[("A", &inputs[0]), ("B", &inputs[1])], &[&variable])?;
+    for (sent, expected) in outcome.sent.into_iter().zip(expected) {
+        assert_eq!(sorted(sent), sorted(expected));
+    }
+    let expected: Vec<(String, u64)> = Vec::new();
+    assert_eq!(outcome.lost, expected);
+    Ok(())
+}
+
+#[test]
+fn a_router_with_three_interfaces() -> Result<()> {
+    router("ip-router.click", 3)
+}
+
+#[test]
+fn a_router_with_four_interfaces() -> Result<()> {
+    router("ip-router-4.click", 4)
+}
+
+/// Packets of the generated capture into the first port, and from every neighbour to every other.
+fn router(name: &str, count: usize) -> Result<()> {
+    const CAPTURE: usize = 3000;
+    let directory = tempfile::tempdir().map_err(|error| Error::new(error.to_string()))?;
+    let path = directory.path().join("routes.txt");
+    let links: Vec<Link> = (0..count).map(|port| Link { port }).collect();
+    let hops = [links[1], links[2]].map(|link| (link.host(), link.port));
+    let mut routes: Vec<Route> = synthetic(2000, 5, &hops);
+    routes.extend(links.iter().flat_map(|link| link.routes()));
+    let table = RouteTable::new(routes);
+    fs::write(&path, table.text()).cannot(|| "write routes".to_owned())?;
+
+    let plan = replay::plan(CAPTURE, 7, &table)?;
+    let mut inputs: Vec<Vec<Vec<u8>>> = links.iter().map(|link| greetings(*link)).collect();
+    let mut expected: Vec<Vec<Vec<u8>>> = links.iter().map(|link| answers(*link)).collect();
+    for (number, (from, to)) in (0..).zip(pairs(&links)) {
+        let body = udp((from.host(), 9), (to.host(), 9), b"from neighbour to neighbour");
+        let mut ip = Ip::new(from.host(), to.host(), 60_001 + number, UDP, body);
+        inputs[from.port].push(ethernet(from.router_mac(), from.host_mac(), ETHERTYPE_IP, &ip.build()));
+        ip.ttl -= 1;
+        expected[to.port].push(ethernet(to.host_mac(), to.router_mac(), ETHERTYPE_IP, &ip.build()));
+    }
+    inputs[replay::INPUT].extend(plan.iter().map(|planned| planned.frame.clone()));
+
+    let variables: Vec<String> = (0..count).map(|port| format!("DEV{port}")).collect();
+    let ports: Vec<Input> =
+        variables.iter().map(String::as_str).zip(inputs.iter().map(Vec::as_slice)).collect();
+    let outcome = run(name, &ports, &[&format!("TABLE={}", path.display())])?;
+
+    let mut arrivals = Vec::new();
+    for (port, (frames, expected)) in outcome.sent.iter().zip(expected).enumerate() {
+        let answers = frames.iter().filter(|frame| !is_arp_request(frame)).cloned();
+        let (captured, others): (Vec<_>, Vec<_>) = answers.partition(|frame| of_capture(frame, CAPTURE));
+        assert_eq!(comparable(port, &others), comparable(port, &expected), "{name}: port {port}");
+        arrivals.extend(captured.into_iter().map(|frame| Arrival { port, frame }));
+    }
+    let wrong: Vec<_> = replay::judge(&plan, &arrivals).into_iter().filter(|check| !check.holds).collect();
+    assert!(wrong.is_empty(), "{name}: {wrong:#?}");
+    Ok(())
+}
+
+/// All pairs of different links.
+fn pairs(links: &[Link]) -> impl Iterator<Item = (Link, Link)> {
+    links.iter().flat_map(move |from| links.iter().map(|to| (*from, *to))).filter(|(from, to)| from != to)
+}
+
+/// What the host of a link says first: who it is, who the router is, whether it is there.
+fn greetings(link: Link) -> Vec<Vec<u8>> {
+    let ping = Ip::new(link.host(), link.router(), 60_000, ICMP, icmp(8, 0, [1, 2, 0xea, 0x60], b"are you there?"));
+    vec![
+        arp_reply(link.host_mac(), link.host(), link.router_mac(), link.router()),
+        arp_request(link.host_mac(), link.host(), link.router()),
+        ethernet(link.router_mac(), link.host_mac(), ETHERTYPE_IP, &ping.build()),
+    ]
+}
+
+/// What the router answers.
+fn answers(link: Link) -> Vec<Vec<u8>> {
+    let mut pong = Ip::new(link.router(), link.host(), 60_000, ICMP, icmp(0, 0, [1, 2, 0xea, 0x60], b"are you there?"));
+    // It is routed like any other packet.
+    pong.ttl = 63;
+    vec![
+        arp_reply(link.router_mac(), link.router(), link.host_mac(), link.host()),
+        ethernet(link.host_mac(), link.router_mac(), ETHERTYPE_IP, &pong.build()),
+    ]
+}
+
+/// Whether a frame is a packet of the capture, or an ICMP error about one.
+fn of_capture(frame: &[u8], count: usize) -> bool {
+    Output::cause(frame).is_some_and(|id| (1..=count).contains(&usize::from(id)))
+}
+
+#[test]
+fn a_firewall_lets_through_what_it_should() -> Result<()> {
+    let ip = |from: &str, to: &str, protocol: u8, body: &dyn Fn(Ipv4Addr, Ipv4Addr) -> Vec<u8>| {
+        let (from, to) = (address(from), address(to));
+        ethernet(B, A, ETHERTYPE_IP, &Ip::new(from, to, 1, protocol, body(from, to)).build())
+    };
+    let segment = |ports: (u16, u16), flags: u8| {
+        move |from: Ipv4Addr, to: Ipv4Addr| tcp((from, ports.0), (to, ports.1), flags, b"x")
+    };
+    let message = |kind: u8| move |_: Ipv4Addr, _: Ipv4Addr| icmp(kind, 0, [0; 4], &[0; 28]);
+    let datagram = |ports: (u16, u16)| {
+        move |from: Ipv4Addr, to: Ipv4Addr| udp((from, ports.0), (to, ports.1), b"y")
+    };
+    const SYN: u8 = 2;
+    const ACK: u8 = 16;
+    let (inside, server, outside) = ("192.0.2.7", "192.0.2.80", "198.51.100.9");
+    let mut broken = ip(outside, server, TCP, &segment((4000, 80), SYN));
+    broken[24] ^= 1;
+    let arp = ethernet(Mac::BROADCAST, A, ETHERTYPE_ARP, &[0; 28]);
+    // Each packet, and whether it passes.
+    let leaving = [
+        (ip(inside, outside, TCP, &segment((4000, 80), SYN)), true),
+        (ip(inside, outside, TCP, &segment((4000, 25), SYN)), false),
+        (ip(inside, outside, UDP, &datagram((4000, 25))), false),
+        (ip(inside, outside, UDP, &datagram((4000, 53))), true),
+        (ip(inside, "10.1.2.3", UDP, &datagram((4000, 53))), false),
+        (ip(inside, outside, 47, &message(0)), true),
+        (arp.clone(), true),
+    ];
+    let entering = [
+        (ip(outside, server, TCP, &segment((4000, 80), SYN)), true),
+        (broken, false),
+        (ip(outside, server, TCP, &segment((4000, 81), SYN)), false),
+        (ip(outside, inside, TCP, &segment((4000, 80), SYN)), false),
+        (ip(outside, inside, TCP, &segment((80, 4000), SYN | ACK)), true),
+        (ip(outside, inside, UDP, &datagram((53, 4000))), true),
+        (ip(outside, inside, UDP, &datagram((54, 4000))), false),
+        (ip(outside, inside, ICMP, &message(8)), true),
+        (ip(outside, inside, ICMP, &message(0)), true),
+        (ip(outside, inside, ICMP, &message(3)), true),
+        (ip(outside, inside, ICMP, &message(11)), true),
+        (ip(outside, inside, ICMP, &message(5)), false),
+        (ip("10.3.2.1", server, TCP, &segment((4000, 80), SYN)), false),
+        (ip(outside, inside, 47, &message(0)), false),
+        (arp, true),
+    ];
+    let all = |packets: &[(Vec<u8>, bool)]| -> Vec<Vec<u8>> { packets.iter().map(|p| p.0.clone()).collect() };
+    let passed = |packets: &[(Vec<u8>, bool)]| -> Vec<Vec<u8>> {
+        packets.iter().filter(|p| p.1).map(|p| p.0.clone()).collect()
+    };
+    let inputs = (all(&leaving), all(&entering));
+    let outcome = run("firewall.click", &[("INSIDE", &inputs.0), ("OUTSIDE", &inputs.1)], &[])?;
+    assert_eq!(outcome.sent, [passed(&entering), passed(&leaving)]);
+    Ok(())
+}
+
+#[test]
+fn a_sink_counts() -> Result<()> {
+    let frames: Vec<Vec<u8>> = (1..=900).map(|n| datagram((A, B), ("10.0.1.2", n), ("10.0.2.2", 9), 50)).collect();
+    let outcome = run("sink.click", &[("DEV", &frames)], &["--read", "seen.count"])?;
+    assert!(outcome.printed.lines().any(|line| line == "900"), "{}", outcome.printed);
+    assert_eq!(outcome.sent, [Vec::<Vec<u8>>::new()]);
+    Ok(())
+}
+
+/// Runs a configuration that ends by itself, and gives what it prints.
+fn to_the_end(name: &str, arguments: &[&str], directory: &Path) -> Result<String> {
+    let mut command = Command::new(binary()?);
+    command.arg("run").args(arguments).arg(conf(name)).current_dir(directory).stdin(Stdio::null());
+    netns::printed(&mut command)
+}
+
+#[test]
+fn a_generator_makes_the_packets_that_it_is_told() -> Result<()> {
+    let arguments = ["RATE=20000", "LIMIT=500", "LENGTH=80", "--read", "sent.count"];
+    let outcome = pcap_ports::run("generator.click", &[("DEV", &[])], &arguments)?;
+    let (host, router) = (Mac([2, 0, 0, 0, 0, 1]), Mac([2, 0, 0, 0, 1, 1]));
+    let [sent] = &outcome.sent[..] else { panic!("{} ports", outcome.sent.len()) };
+    assert_eq!(sent.len(), 500);
+    for frame in sent {
+        let parsed = Frame::parse(frame).ok_or_else(|| Error::new("no Ethernet header"))?;
+        assert_eq!((frame.len(), parsed.to, parsed.from, parsed.ethertype), (80, router, host, ETHERTYPE_IP));
+        let ip = parsed.ip().ok_or_else(|| Error::new("no IP packet"))?;
+        assert!(ip.checksum_is_right());
+        assert_eq!((ip.source(), ip.destination()), (address("10.0.1.2"), address("10.0.2.2")));
+        assert_eq!((ip.protocol(), ip.payload().len()), (UDP, 80 - 34));
+        assert_eq!(ip.payload()[..6], [4, 210, 22, 46, 0, 46]);
+    }
+    assert!(outcome.printed.lines().any(|line| line == "500"), "{}", outcome.printed);
+    Ok(())
+}
+
+#[test]
+fn packets_are_printed() -> Result<()> {
+    let directory = tempfile::tempdir().map_err(|error| Error::new(error.to_string()))?;
+    let mut bad = datagram((A, B), ("10.0.1.2", 3), ("10.0.2.2", 9), 18);
+    bad[24] ^= 1;
+    let frames = [
+        datagram((A, B), ("10.0.1.2", 7), ("10.0.2.2", 9), 18),
+        bad,
+        ethernet(Mac::BROADCAST, A, ETHERTYPE_ARP, &[0; 28]),
+    ];
+    trace::write(&directory.path().join("in.pcap"), frames.iter().map(Vec::as_slice))?;
+    let printed = to_the_end("print.click", &["--read", "bad.count", "--read", "good.count"], directory.path())?;
+    assert_eq!(printed, "");
+    Ok(())
+}
+
+#[test]
+fn a_shaper_spaces_packets_and_lets_dns_go_first() -> Result<()> {
+    let directory = tempfile::tempdir().map_err(|error| Error::new(error.to_string()))?;
+    let frames: Vec<Vec<u8>> = (1..=30)
+        .map(|number| datagram((A, B), ("10.0.1.2", number), ("10.0.2.2", if number % 3 == 0 { 53 } else { 80 }), 18))
+        .collect();
+    trace::write(&directory.path().join("in.pcap"), frames.iter().map(Vec::as_slice))?;
+    to_the_end("shaper.click", &["--simtime"], directory.path())?;
+    let dns = frames.iter().skip(2).step_by(3);
+    let others = frames.iter().enumerate().filter(|(place, _)| place % 3 != 2).map(|(_, frame)| frame);
+    let expected: Vec<&Vec<u8>> = dns.chain(others).collect();
+    let out = trace::read_timed(&directory.path().join("out.pcap"))?;
+    assert_eq!(out.iter().map(|(_, frame)| frame).collect::<Vec<_>>(), expected);
+    let steps: Vec<u128> = out.windows(2).map(|pair| (pair[1].0 - pair[0].0).as_millis()).collect();
+    assert_eq!(steps, [10; 29]);
+    Ok(())
+}
