@@ -84,7 +84,7 @@ fn request(bytes: &[u8]) -> Option<usize> {
 }
 
 /// Turns a request into its reply; false, and nothing changed, if it is none.
-fn answer(packet: &mut Packet) -> bool {
+pub(super) fn answer(packet: &mut Packet) -> bool {
     let Some(offset) = packet.network_offset() else { return false };
     let Some(header_len) = packet.network().and_then(request) else { return false };
     let mac = packet.mac_offset();

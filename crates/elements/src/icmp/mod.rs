@@ -4,6 +4,8 @@ mod error;
 mod icmp_error;
 mod icmp_ping_responder;
 pub(crate) mod names;
+#[cfg(test)]
+mod scapy;
 
 use graph::{AnyClass, of};
 

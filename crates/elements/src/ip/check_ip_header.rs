@@ -6,7 +6,7 @@
 //! address as annotation.
 //!
 //! # Arguments
-//! - `OFFSET`: where the IP header begins, in bytes. Default 0.
+//! - `OFFSET`: where the IP header begins, in bytes. Default 0. A positional argument of addresses before it is `BADSRC`.
 //! - `INTERFACES`: the router's own addresses with their networks, such as `10.0.1.1/24 10.0.2.1/24`. Their broadcast
 //!   addresses join `BADSRC`, the addresses themselves `GOODDST`.
 //! - `BADSRC`: source addresses that are not legal, with spaces between; prefixes are accepted too. Default
@@ -49,7 +49,10 @@
 
 use super::addresses::{AddressSet, Interfaces, broadcast};
 use epoch::{Count, PerWorker};
-use graph::{Agnostic, Args, Class, ConfigErrors, Configure, Cx, Handlers, LocalCx, Loss, Out, Simple, Spec};
+use graph::{
+    Agnostic, Args, Class, ConfigErrors, Configure, Cx, FromArg, Handlers, LocalCx, Loss, Out, Simple, Spec,
+    Text,
+};
 use packet::wire::ipv4::{Ipv4, MIN_HEADER_LEN};
 use packet::{Batch, Packet};
 use std::fmt::Write;
@@ -130,13 +133,12 @@ impl<const SUM: bool> Class for CheckIPHeader<SUM> {
 
     fn configure(args: &mut Args, cx: &Configure<'_>) -> Result<Self, ConfigErrors> {
         let interfaces: Interfaces = args.keyword("INTERFACES", Interfaces::default());
-        let bad_source: Option<AddressSet> = args.keyword_if_given("BADSRC");
         let mut good_destination = args.keyword("GOODDST", AddressSet::new());
         let bad_destination = args.keyword("BADDST", AddressSet::new());
         let checksum = args.keyword("CHECKSUM", SUM);
         let verbose = args.keyword("VERBOSE", false);
         let _: bool = args.keyword("DETAILS", false);
-        let offset = args.optional("OFFSET", 0usize);
+        let (bad_source, offset) = positional(args);
         args.finish()?;
         let mut bad_source = bad_source.unwrap_or_else(|| {
             let mut set = AddressSet::new();
@@ -173,6 +175,26 @@ impl<const SUM: bool> Class for CheckIPHeader<SUM> {
             Ok(())
         });
     }
+}
+
+/// `BADSRC` and `OFFSET`. A positional argument that looks like addresses is `BADSRC`, before `OFFSET`.
+fn positional(args: &mut Args) -> (Option<AddressSet>, usize) {
+    if let Some(named) = args.keyword_if_given("BADSRC") {
+        return (Some(named), args.optional("OFFSET", 0));
+    }
+    let Some(first) = args.optional_if_given::<Text>("OFFSET") else { return (None, 0) };
+    if first.text.contains('.') {
+        let set = read(args, "BADSRC", &first);
+        return (Some(set), args.optional("OFFSET", 0));
+    }
+    (None, read(args, "OFFSET", &first))
+}
+
+fn read<T: FromArg>(args: &mut Args, name: &str, text: &Text) -> T {
+    T::from_arg(text).unwrap_or_else(|e| {
+        args.error_at(e.span.unwrap_or(text.span), format!("{name}: {}", e.message));
+        T::placeholder()
+    })
 }
 
 impl<const SUM: bool> CheckIPHeader<SUM> {
@@ -292,9 +314,26 @@ mod tests {
         assert_eq!(outcome("INTERFACES 10.0.0.9/30", &header(|h| h[15] = 11)), lost("bad_source"));
         assert_eq!(outcome("INTERFACES 10.0.0.2/24", &header(|h| h[15] = 255)), "24");
         assert_eq!(outcome("BADDST 127.0.0.0/8", &header(|h| h[16] = 127)), lost("bad_destination"));
+        assert_eq!(outcome("1.255.255.255 10.0.0.255", &header(|h| h[15] = 255)), lost("bad_source"));
         let framed = [&[0; 14][..], &good].concat();
         assert_eq!((outcome("14", &framed), outcome("OFFSET 14", &framed)), ("38".into(), "38".into()));
+        assert_eq!(outcome("10.0.0.255, 14", &framed), "38");
         assert_eq!(outcome("40", &framed), lost("short"));
+    }
+
+    #[test]
+    fn mistakes_in_arguments() {
+        for (arguments, want) in [
+            ("14x", "OFFSET: invalid number"),
+            ("10.0.0.300", "BADSRC: address: parse error"),
+            ("BADSRC 10.0.0.0/40", "BADSRC: address: prefix length out of range, bound 32"),
+            ("14, 15", "too many arguments"),
+        ] {
+            let error =
+                Bench::new(&format!("Idle -> CheckIPHeader({arguments}) -> Idle;"), &Setup::default());
+            let error = error.err().unwrap();
+            assert!(error.contains(want), "{arguments}: {error}");
+        }
     }
 
     #[test]

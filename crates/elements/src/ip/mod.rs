@@ -7,7 +7,7 @@ mod check_ip_header2;
 mod dec_ip_ttl;
 mod direct_ip_lookup;
 mod fix_ip_src;
-mod fragments;
+pub(crate) mod fragments;
 mod get_ip_address;
 mod ip_fragmenter;
 mod ip_gw_options;
