@@ -2,10 +2,12 @@
 
 mod ip_line;
 mod ip_print;
+mod print;
 
 use graph::{AnyClass, of};
 
 pub use ip_print::IPPrint;
+pub use print::Print;
 
 /// The classes of this layer.
-pub(crate) static CLASSES: &[&dyn AnyClass] = &[&of::<IPPrint>()];
+pub(crate) static CLASSES: &[&dyn AnyClass] = &[&of::<IPPrint>(), &of::<Print>()];

@@ -4,11 +4,18 @@ mod byte_pattern;
 mod byte_program;
 mod check_paint;
 mod classifier;
+mod paint_switch;
+mod paint_tee;
+mod switch;
 
 use graph::{AnyClass, of};
 
 pub use check_paint::CheckPaint;
 pub use classifier::Classifier;
+pub use paint_switch::PaintSwitch;
+pub use paint_tee::PaintTee;
+pub use switch::Switch;
 
 /// The classes of this layer.
-pub(crate) static CLASSES: &[&dyn AnyClass] = &[&of::<CheckPaint>(), &of::<Classifier>()];
+pub(crate) static CLASSES: &[&dyn AnyClass] =
+    &[&of::<CheckPaint>(), &of::<Classifier>(), &of::<PaintSwitch>(), &of::<PaintTee>(), &of::<Switch>()];

@@ -2,7 +2,11 @@
 
 mod arp_querier;
 mod arp_responder;
+mod drop_broadcasts;
 mod ether_encap;
+mod ether_mirror;
+mod ether_rewrite;
+mod host_ether_filter;
 mod neighbour_map;
 mod neighbours;
 
@@ -10,8 +14,19 @@ use graph::{AnyClass, of};
 
 pub use arp_querier::ARPQuerier;
 pub use arp_responder::ARPResponder;
+pub use drop_broadcasts::DropBroadcasts;
 pub use ether_encap::EtherEncap;
+pub use ether_mirror::EtherMirror;
+pub use ether_rewrite::EtherRewrite;
+pub use host_ether_filter::HostEtherFilter;
 
 /// The classes of this layer.
-pub(crate) static CLASSES: &[&dyn AnyClass] =
-    &[&of::<ARPQuerier>(), &of::<ARPResponder>(), &of::<EtherEncap>()];
+pub(crate) static CLASSES: &[&dyn AnyClass] = &[
+    &of::<ARPQuerier>(),
+    &of::<ARPResponder>(),
+    &of::<DropBroadcasts>(),
+    &of::<EtherEncap>(),
+    &of::<EtherMirror>(),
+    &of::<EtherRewrite>(),
+    &of::<HostEtherFilter>(),
+];

@@ -1,0 +1,118 @@
+//! `EtherRewrite`: sets source and destination address of Ethernet frames.
+//!
+//! # Arguments
+//! - `SRC`: source address.
+//! - `DST`: destination address.
+//!
+//! # Ports
+//! One input, one output; push or pull.
+//!
+//! # Handlers
+//! | name | | |
+//! |---|---|---|
+//! | `src`, `dst` | rw | see the arguments |
+//!
+//! # Losses
+//! - `short`: too short for an Ethernet header.
+//!
+//! # Example
+//! ```click
+//! InfiniteSource(DATA \<ffffffffffff ffffffffffff 0800>, LIMIT 3) -> EtherRewrite(2:0:0:0:0:1, 2:0:0:0:0:2)
+//!   -> Classifier(0/020000000002020000000001 12/0800) -> c :: Counter -> Discard;
+//! // c.count = 3
+//! ```
+
+use epoch::Table;
+use graph::{
+    Agnostic, Args, Class, ConfigErrors, Configure, Cx, Handlers, LocalCx, Loss, Out, Simple, Spec, value,
+};
+use packet::wire::ethernet::{self, HEADER_LEN, Mac};
+use packet::{Batch, Packet};
+use std::sync::Arc;
+
+const SHORT: Loss = Loss(0);
+
+/// See the module.
+#[derive(Debug)]
+pub struct EtherRewrite {
+    addresses: Table<Addresses>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Addresses {
+    source: Mac,
+    destination: Mac,
+}
+
+/// One worker's part of [`EtherRewrite`].
+#[derive(Debug)]
+pub struct LocalEtherRewrite {
+    shared: Arc<EtherRewrite>,
+}
+
+impl Class for EtherRewrite {
+    const SPEC: Spec = Spec { losses: &["short"], ..Spec::new("EtherRewrite", "1/1", "a/a") };
+    type Local = Agnostic<LocalEtherRewrite>;
+
+    fn configure(args: &mut Args, _: &Configure<'_>) -> Result<EtherRewrite, ConfigErrors> {
+        let source = args.required("SRC");
+        let destination = args.required("DST");
+        args.finish()?;
+        Ok(EtherRewrite { addresses: Table::new(Addresses { source, destination }) })
+    }
+
+    fn local(self: &Arc<Self>, _: &LocalCx) -> Self::Local {
+        Agnostic(LocalEtherRewrite { shared: self.clone() })
+    }
+
+    fn handlers(h: &mut Handlers<EtherRewrite>) {
+        h.read("src", |e| e.addresses.with(|a| ethernet::text(&a.source)));
+        h.write("src", |e, text, _| {
+            let source = value(text)?;
+            e.addresses.edit(|a| Addresses { source, ..*a });
+            Ok(())
+        });
+        h.read("dst", |e| e.addresses.with(|a| ethernet::text(&a.destination)));
+        h.write("dst", |e, text, _| {
+            let destination = value(text)?;
+            e.addresses.edit(|a| Addresses { destination, ..*a });
+            Ok(())
+        });
+    }
+}
+
+fn rewrite(packet: &mut Packet, to: &Addresses) -> bool {
+    let Some(header) = packet.data_mut().first_chunk_mut::<HEADER_LEN>() else { return false };
+    header[..6].copy_from_slice(&to.destination);
+    header[6..12].copy_from_slice(&to.source);
+    true
+}
+
+impl Simple for LocalEtherRewrite {
+    fn act(&mut self, batch: &mut Batch, cx: &Cx<'_>, out: &mut Out<'_>) {
+        let addresses = self.shared.addresses.read(cx.reader);
+        batch.retain(|p| rewrite(p, addresses), |p| out.lose(p, SHORT));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::testing::{Frame, Lab, bytes};
+
+    #[test]
+    fn addresses_are_set_and_can_be_changed() {
+        let mut lab = Lab::new("f :: Feed -> e :: EtherRewrite(2:0:0:0:0:1, 2:0:0:0:0:2) -> k :: Keep;");
+        lab.0.write("e.dst", "2:0:0:0:0:3").unwrap();
+        lab.0.write("e.src", "2:0:0:0:0:4").unwrap();
+        assert_eq!(
+            (lab.0.read("e.src"), lab.0.read("e.dst")),
+            ("02-00-00-00-00-04".into(), "02-00-00-00-00-03".into())
+        );
+        lab.at(0, "f", &Frame::new(&[7; 15]));
+        lab.at(0, "f", &Frame::new(&[7; 13]));
+        lab.run();
+        assert_eq!(lab.kept("k")[0].bytes, bytes("020000000003 020000000004 070707"));
+        assert_eq!(lab.losses(), ["e.short = 1"]);
+        lab.end();
+    }
+}
