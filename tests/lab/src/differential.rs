@@ -107,19 +107,6 @@ impl Output {
         Ok((cause_of(&ip), Output::Own { port, to, source, destination, protocol, payload }))
     }
 
-    /// The identification of the packet which caused a frame: its own if it was sent on, otherwise that of the
-    /// packet which it is about or answers. `None` if it is no IPv4 packet.
-    pub fn cause(frame: &[u8]) -> Option<u16> {
-        let ip = Frame::parse(frame)?.ip()?;
-        if !Link::all().iter().any(|link| link.router() == ip.source()) {
-            return Some(ip.id());
-        }
-        match ip.icmp().filter(|message| message.is_error()) {
-            Some(message) => Some(Packet::quoted(message.data())?.id()),
-            None => Some(cause_of(&ip)),
-        }
-    }
-
     /// One line for a person.
     pub fn describe(&self) -> String {
         match self {
@@ -255,7 +242,11 @@ impl Comparison {
         for chunk in packets.chunks(CHUNK) {
             let mut a = Outputs::of(ours, chunk)?;
             let mut b = Outputs::of(theirs, chunk)?;
-            if chunk.iter().any(|sent| a.get(sent.id) != b.get(sent.id)) {
+            let unforeseen = |sent: &Sent| {
+                let (ours, theirs) = (a.get(sent.id), b.get(sent.id));
+                ours != theirs && find(list, &Difference { sent, ours, theirs }).is_none()
+            };
+            if chunk.iter().any(unforeseen) {
                 a.add(&ours.settle(GRACE)?)?;
                 b.add(&theirs.settle(GRACE)?)?;
             }
@@ -280,7 +271,7 @@ impl Comparison {
         if difference.ours == difference.theirs {
             return;
         }
-        if let Some(foreseen) = list.iter().find(|foreseen| (foreseen.matches)(difference)) {
+        if let Some(foreseen) = find(list, difference) {
             *self.foreseen.entry(foreseen.name).or_default() += 1;
             return;
         }
@@ -323,6 +314,11 @@ impl Comparison {
         }
         text
     }
+}
+
+/// What foresees a difference.
+fn find<'a>(list: &'a [Foreseen], difference: &Difference) -> Option<&'a Foreseen> {
+    list.iter().find(|foreseen| (foreseen.matches)(difference))
 }
 
 impl Difference<'_> {

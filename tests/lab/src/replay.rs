@@ -285,13 +285,6 @@ pub fn run(exchange: &mut Exchange, plan: &[Planned]) -> Result<Vec<Check>> {
     Ok(verdicts.checks())
 }
 
-/// The same checks for a whole capture, of at most 60,000 packets, and everything that came out.
-pub fn judge(plan: &[Planned], arrivals: &[Arrival]) -> Vec<Check> {
-    let mut verdicts = Verdicts::default();
-    verdicts.add(0, plan, arrivals);
-    verdicts.checks()
-}
-
 /// What became of the packets so far, by kind.
 #[derive(Debug, Default)]
 struct Verdicts {
