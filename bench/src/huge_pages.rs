@@ -8,11 +8,11 @@ const PAGE: u64 = 2 << 20;
 
 /// Which memory the programs use.
 #[derive(Debug)]
-pub enum Memory {
-    /// Huge pages; with the number to restore where pages were added.
-    Huge(#[expect(dead_code, reason = "held until it is dropped")] Option<Restore>),
-    /// Ordinary pages: about twice as slow.
-    Ordinary,
+pub struct Memory {
+    /// Huge pages of 2 MB; else ordinary pages, which are about twice as slow.
+    huge: bool,
+    /// Where pages were added, they go back with this.
+    _added: Option<Restore>,
 }
 
 /// Sets the number of huge pages back when dropped.
@@ -30,41 +30,38 @@ impl Memory {
 
     /// EAL arguments that say so.
     pub fn eal_args(&self, megabytes: u64) -> Vec<String> {
-        match self {
-            Memory::Huge(_) => vec!["--in-memory".to_owned()],
-            Memory::Ordinary => {
-                vec!["--no-huge".to_owned(), "--no-shconf".to_owned(), format!("-m{megabytes}")]
-            }
+        if self.huge {
+            vec!["--in-memory".to_owned()]
+        } else {
+            vec!["--no-huge".to_owned(), "--no-shconf".to_owned(), format!("-m{megabytes}")]
         }
     }
 
     /// For people.
     pub fn describe(&self) -> &'static str {
-        match self {
-            Memory::Huge(_) => "huge pages of 2 MB",
-            Memory::Ordinary => "ordinary pages",
-        }
+        if self.huge { "huge pages of 2 MB" } else { "ordinary pages" }
     }
 }
 
 fn obtain(folder: &Path, needed: u64) -> Memory {
+    let ordinary = Memory { huge: false, _added: None };
     let number = |name: &str| fs::read_to_string(folder.join(name)).ok()?.trim().parse::<u64>().ok();
     let (Some(pages), Some(free)) = (number("nr_hugepages"), number("free_hugepages")) else {
-        return Memory::Ordinary;
+        return ordinary;
     };
     if free >= needed {
-        return Memory::Huge(None);
+        return Memory { huge: true, _added: None };
     }
     let file = folder.join("nr_hugepages");
     if fs::write(&file, (pages + needed - free).to_string()).is_err() {
-        return Memory::Ordinary;
+        return ordinary;
     }
-    let restore = Restore { file, pages };
+    let added = Restore { file, pages };
     // The kernel gives as many as it finds.
     if number("free_hugepages").is_some_and(|free| free >= needed) {
-        Memory::Huge(Some(restore))
+        Memory { huge: true, _added: Some(added) }
     } else {
-        Memory::Ordinary
+        ordinary
     }
 }
 
@@ -84,12 +81,12 @@ mod tests {
     fn pages_are_added_where_they_are_missing_and_taken_back() {
         let folder = tempfile::tempdir().unwrap();
         let file = |name: &str| folder.path().join(name);
-        assert!(matches!(obtain(folder.path(), 1), Memory::Ordinary), "no such pages here");
+        assert!(!obtain(folder.path(), 1).huge, "no such pages here");
         fs::write(file("nr_hugepages"), "10\n").unwrap();
         fs::write(file("free_hugepages"), "4\n").unwrap();
-        assert!(matches!(obtain(folder.path(), 4), Memory::Huge(None)));
+        assert!(obtain(folder.path(), 4).huge);
         // No kernel answers here: what is free stays as it is, so the attempt fails and is undone.
-        assert!(matches!(obtain(folder.path(), 5), Memory::Ordinary));
+        assert!(!obtain(folder.path(), 5).huge);
         assert_eq!(fs::read_to_string(file("nr_hugepages")).unwrap(), "10");
     }
 }

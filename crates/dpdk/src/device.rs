@@ -189,6 +189,11 @@ impl Device {
         };
         self.id = Some(plug(eal, self.name(), &known_as, &spec)?);
         self.plugged = true;
+        if *driver == Driver::AfPacket {
+            interface.ignore_outgoing().map_err(|e| {
+                OpenError::new(format!("{}: cannot filter what Linux sends on it: {e}", self.name()), "")
+            })?;
+        }
         Ok(())
     }
 
@@ -262,11 +267,12 @@ fn plug(eal: &Eal, name: &str, known_as: &str, spec: &str) -> Result<u16, OpenEr
         return Ok(id);
     }
     let said = if words.is_empty() { error_text(code) } else { words };
-    Err(OpenError::new(format!("cannot open {name}: {said}"), plug_help(name, code)))
+    let help = plug_help(name, &said, code);
+    Err(OpenError::new(format!("cannot open {name}: {said}"), help))
 }
 
 /// What to do about a device that its driver refuses.
-fn plug_help(name: &str, code: i32) -> String {
+fn plug_help(name: &str, said: &str, code: i32) -> String {
     // SAFETY: plain system call.
     let root = unsafe { libc::geteuid() } == 0;
     if names::pci_address(name).is_some() {
@@ -274,6 +280,11 @@ fn plug_help(name: &str, code: i32) -> String {
             "see whether it exists and is bound to a driver for user space: dpdk-devbind.py --status; \
              bind it with: dpdk-devbind.py --bind=vfio-pci {name}"
         );
+    }
+    if said.contains("PACKET_FANOUT") {
+        // The driver makes the number of its socket group from process and interface number.
+        return "another program happens to use the same number for a group of sockets: start again"
+            .to_owned();
     }
     match code.abs() {
         libc::EBUSY | libc::EEXIST => "another program uses the device".to_owned(),

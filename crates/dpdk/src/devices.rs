@@ -5,7 +5,7 @@ use crate::eal::{Eal, EalOptions};
 use crate::names;
 use crate::pool::{DpdkPool, MOST_DATA_ROOM, Size};
 use io::{Claim, Devices, Limits, NoDevices, OpenError, Port};
-use packet::{BufferSource, Pool};
+use packet::Pool;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// Buffers on top of what the rings of all ports hold: batches under way, queues of the configuration, caches.
@@ -197,7 +197,7 @@ impl State {
             device.close();
         }
         if let Some(pool) = self.pool.take() {
-            self.missing = pool.in_use();
+            self.missing = pool.missing();
         }
         drop(listener);
         eal.remove_files();

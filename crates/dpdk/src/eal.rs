@@ -25,7 +25,7 @@ pub struct EalOptions {
 pub(crate) struct Eal {
     /// Files that other programs find this instance by; ours to remove.
     runtime_dir: Option<PathBuf>,
-    /// Buffers are missing: somebody may still use them, so memory must stay mapped.
+    /// EAL must not shut down: buffers are missing, so somebody may still use memory; or it never started.
     keep_memory: AtomicBool,
     /// The user wants to see DPDK's log.
     echo: bool,
@@ -39,6 +39,7 @@ impl Eal {
     /// # Errors
     /// If it was started before in this process, or refuses.
     pub(crate) fn init(options: &EalOptions, memory: u64) -> Result<Arc<Eal>, OpenError> {
+        let prefix = format!("routebricks-{}", std::process::id());
         let mut running = RUNNING.lock().unwrap_or_else(PoisonError::into_inner);
         if running.is_some() {
             return Err(OpenError::new(
@@ -49,7 +50,7 @@ impl Eal {
         let merged = merge(
             &options.args,
             &Surroundings {
-                prefix: &format!("routebricks-{}", std::process::id()),
+                prefix: &prefix,
                 cpus: &allowed_cpus(),
                 memory,
                 huge: &huge_pages(),
@@ -62,11 +63,15 @@ impl Eal {
         let listener = Listener::start(merged.echo);
         let (code, errno) = start(argv);
         let words = listener.words();
+        // Only a directory that nobody else can be using is ours to remove.
+        let runtime_dir = runtime_dir().filter(|dir| merged.own_prefix && dir.ends_with(&prefix));
+        let eal = Eal { runtime_dir, keep_memory: AtomicBool::new(code < 0), echo: merged.echo };
         if code < 0 {
+            // Dropping it removes its files; there is nothing to shut down.
+            drop(eal);
             return Err(refusal(errno, &words, &merged.args));
         }
-        let runtime_dir = if merged.own_prefix { runtime_dir() } else { None };
-        let eal = Arc::new(Eal { runtime_dir, keep_memory: AtomicBool::new(false), echo: merged.echo });
+        let eal = Arc::new(eal);
         *running = Some(Arc::downgrade(&eal));
         Ok(eal)
     }
@@ -139,7 +144,7 @@ fn allowed_cpus() -> Vec<usize> {
 }
 
 fn runtime_dir() -> Option<PathBuf> {
-    // SAFETY: EAL runs; the string is a static buffer of EAL, or NULL.
+    // SAFETY: EAL was at least asked to start; the string is a static buffer of EAL, perhaps empty.
     let dir = unsafe { raw::rte_eal_get_runtime_dir() };
     if dir.is_null() {
         return None;

@@ -5,13 +5,21 @@ use crate::raw;
 use std::fs::{File, OpenOptions};
 use std::io::{Read, Seek, Write};
 use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
+use std::sync::{Mutex, MutexGuard};
 
 /// The most of DPDK's log that is looked at.
 const MOST: usize = 8192;
 /// Lines of an explanation.
 const LINES: usize = 4;
 /// Lines that say nothing about the failure at hand.
-const NOISE: [&str; 4] = ["FATAL:", "Bus (", "failed to initialize", "Driver cannot attach the device"];
+const NOISE: [&str; 6] = [
+    "Invalid 'command line' arguments",
+    "Bus (",
+    "failed to initialize",
+    "Failed to attach device",
+    "cannot be hot-plugged",
+    "Driver cannot attach the device",
+];
 
 /// Routes DPDK's log to memory; to the standard error as well if `echo`.
 pub(crate) fn open(echo: bool) {
@@ -29,13 +37,17 @@ pub(crate) struct Listener {
 struct Diverted {
     saved: [OwnedFd; 2],
     text: File,
+    // One at a time: a second one would save, and put back, what the first diverted to.
+    _alone: MutexGuard<'static, ()>,
 }
+
+static DIVERTING: Mutex<()> = Mutex::new(());
 
 impl Listener {
     /// Starts listening; diverts nothing if `echo`.
     pub(crate) fn start(echo: bool) -> Listener {
         take();
-        Listener { diverted: if echo { None } else { Diverted::start().ok() } }
+        Listener { diverted: if echo { None } else { Diverted::start().ok().flatten() } }
     }
 
     /// Ends listening: DPDK's own words about what went wrong, on one line; empty if it said nothing.
@@ -54,7 +66,9 @@ impl Drop for Listener {
 }
 
 impl Diverted {
-    fn start() -> std::io::Result<Diverted> {
+    /// `None` if somebody else is at it.
+    fn start() -> std::io::Result<Option<Diverted>> {
+        let Ok(alone) = DIVERTING.try_lock() else { return Ok(None) };
         std::io::stdout().flush()?;
         let saved = [
             std::io::stdout().as_fd().try_clone_to_owned()?,
@@ -70,7 +84,7 @@ impl Diverted {
         let null = OpenOptions::new().write(true).open("/dev/null")?;
         redirect(null.as_raw_fd(), 1);
         redirect(text.as_raw_fd(), 2);
-        Ok(Diverted { saved, text })
+        Ok(Some(Diverted { saved, text, _alone: alone }))
     }
 
     fn end(mut self) -> String {
@@ -105,14 +119,18 @@ fn take() -> String {
 /// The last few telling lines, without the component's name in front, each once.
 fn pick(text: &str) -> String {
     let mut lines: Vec<&str> = Vec::new();
+    let noise = |line: &str| NOISE.iter().any(|n| line.contains(n));
+    // Noise is better than nothing.
+    let telling = text.lines().any(|line| !line.trim().is_empty() && !noise(line));
     for line in text.lines() {
         // "EAL: text" or "net_pcap_open(): text": the component is one word.
         let line = match line.split_once(": ") {
             Some((component, rest)) if !component.trim().contains(' ') && !component.contains('/') => rest,
             _ => line,
         };
-        let line = line.trim();
-        if !line.is_empty() && !lines.contains(&line) && !NOISE.iter().any(|n| line.contains(n)) {
+        // EAL prints what ends it twice, once like this.
+        let line = line.trim().trim_start_matches("FATAL: ");
+        if !line.is_empty() && !lines.contains(&line) && (!telling || !noise(line)) {
             lines.push(line);
         }
     }
@@ -125,9 +143,11 @@ mod tests {
 
     #[test]
     fn the_telling_lines_are_picked() {
-        let text = "EAL: FATAL: Cannot\nopen_single_rx_pcap(): Couldn't open /x: no such file\n\nEAL: Bus (vdev) probe failed.\nopen_single_rx_pcap(): Couldn't open /x: no such file\n";
+        let text = "\nopen_single_rx_pcap(): Couldn't open /x: no such file\n\nEAL: Bus (vdev) probe failed.\nopen_single_rx_pcap(): Couldn't open /x: no such file\n";
         assert_eq!(pick(text), "Couldn't open /x: no such file");
         assert_eq!(pick("/x: No such file\n"), "/x: No such file");
+        assert_eq!(pick("EAL: FATAL: Cannot init memory\nEAL: Cannot init memory\n"), "Cannot init memory");
+        assert_eq!(pick("EAL: Bus (pci) probe failed.\n"), "Bus (pci) probe failed.");
         assert_eq!(pick("a: 1\nb: 2\nc: 3\nd: 4\ne: 5"), "2; 3; 4; 5");
     }
 }

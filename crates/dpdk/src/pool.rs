@@ -8,6 +8,7 @@ use packet::{Batch, BufferSource, ForeignPool, Header, PRIVATE_SIZE, install_for
 use std::mem::MaybeUninit;
 use std::ptr::NonNull;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// Buffers that each worker keeps for itself.
 const CACHE: u32 = 256;
@@ -37,6 +38,8 @@ impl Size {
 pub(crate) struct DpdkPool {
     raw: NonNull<raw::rte_mempool>,
     size: Size,
+    /// Buffers that went down with a driver.
+    sunk: AtomicUsize,
     eal: Arc<Eal>,
 }
 
@@ -78,7 +81,17 @@ impl DpdkPool {
             ));
         };
         install_foreign(&Taker);
-        Ok(DpdkPool { raw, size, eal: eal.clone() })
+        Ok(DpdkPool { raw, size, sunk: AtomicUsize::new(0), eal: eal.clone() })
+    }
+
+    /// A driver closed without giving back these buffers.
+    pub(crate) fn sink(&self, buffers: usize) {
+        self.sunk.fetch_add(buffers, Ordering::Relaxed);
+    }
+
+    /// Buffers that somebody still owns, once all ports are closed.
+    pub(crate) fn missing(&self) -> usize {
+        self.in_use().saturating_sub(self.sunk.load(Ordering::Relaxed))
     }
 
     pub(crate) fn raw(&self) -> NonNull<raw::rte_mempool> {
@@ -92,7 +105,7 @@ impl Drop for DpdkPool {
             // SAFETY: every buffer is back, and this was the last handle.
             unsafe { raw::rte_mempool_free(self.raw.as_ptr()) };
         } else {
-            // Somebody still owns a buffer: the pool stays, for ever.
+            // Somebody may still own a buffer: the pool stays, for ever.
             self.eal.keep_memory();
         }
     }

@@ -7,6 +7,7 @@ use crate::pool::DpdkPool;
 use crate::queue::{DpdkRx, DpdkTx, Place};
 use crate::raw;
 use io::{Claim, Limits, Link, OpenError, Port, PortStats, RxQueue, TxQueue};
+use packet::BufferSource;
 use packet::wire::ethernet::Mac;
 use std::ffi::CStr;
 use std::mem::MaybeUninit;
@@ -15,6 +16,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// Descriptors per queue if neither the user nor the driver says how many.
 const DESCRIPTORS: u16 = 1024;
+
+/// The driver of XDP sockets, which does not empty its fill rings when it closes.
+const XDP: &str = "net_af_xdp";
 
 /// What DPDK says about a port.
 pub(crate) struct Info {
@@ -106,6 +110,8 @@ pub(crate) struct DpdkPort {
     hashes: bool,
     /// The device is hardware.
     hardware: bool,
+    /// Buffers that the driver took when it started and keeps for itself when it closes.
+    sunk: usize,
     /// The Linux interface below, where there is one.
     interface: Option<Interface>,
     pool: Arc<DpdkPool>,
@@ -117,6 +123,7 @@ pub(crate) struct DpdkPort {
 
 struct State {
     open: bool,
+    started: bool,
     taken_rx: Vec<bool>,
     taken_tx: Vec<bool>,
     /// Cloned by every queue that is out.
@@ -146,11 +153,13 @@ impl DpdkPort {
             device_rx_queues: setup.device_rx_queues,
             hashes: false,
             hardware: is_hardware(id),
+            sunk: 0,
             interface,
             pool: pool.clone(),
             refused: Arc::default(),
             state: Mutex::new(State {
                 open: true,
+                started: false,
                 taken_rx: vec![false; usize::from(setup.rx_queues)],
                 taken_tx: vec![false; usize::from(setup.tx_queues)],
                 alive: Arc::default(),
@@ -160,12 +169,17 @@ impl DpdkPort {
             _eal: eal.clone(),
         };
         let listener = eal.listen();
+        let before = pool.in_use();
         let result = port.set_up(setup);
         let words = listener.words();
+        let driver = info(id).map(|i| i.driver).unwrap_or_default();
+        if driver == XDP {
+            port.sunk = pool.in_use().saturating_sub(before);
+        }
         result.map_err(|(what, code)| {
             port.stop();
             let said = if words.is_empty() { error_text(code) } else { words };
-            OpenError::new(format!("{name}: cannot {what}: {said}"), help(what, code))
+            OpenError::new(format!("{name}: cannot {what}: {said}"), help(what, &driver, code))
         })?;
         Ok(port)
     }
@@ -198,6 +212,7 @@ impl DpdkPort {
         }
         // SAFETY: the port is configured, and its queues are set up.
         done(unsafe { raw::rte_eth_dev_start(id) }, "start it")?;
+        self.lock().started = true;
         if setup.promiscuous {
             self.set_promiscuous()?;
         }
@@ -249,13 +264,42 @@ impl DpdkPort {
             // SAFETY: plain number, checked by DPDK. A failure leaves the device as it is.
             unsafe { raw::rte_eth_promiscuous_disable(self.id) };
         }
-        // SAFETY: no queue is out and none can be taken any more. Stopping a port that never started does nothing.
-        unsafe { raw::rte_eth_dev_stop(self.id) };
+        if state.started {
+            self.drain();
+            // SAFETY: no queue is out and none can be taken any more.
+            unsafe { raw::rte_eth_dev_stop(self.id) };
+        }
+        self.pool.sink(self.sunk);
         if let (Some(interface), Some(mtu)) = (&self.interface, state.mtu_before) {
             // The interface may be gone; there is nothing to put back then.
             let _ = interface.set_mtu(mtu);
         }
         true
+    }
+
+    /// Frees what waits in the queues, since not every driver does so (net_ring). Bounded, because some
+    /// drivers always have another packet.
+    fn drain(&self) {
+        const BURSTS: usize = 256;
+        let mut packets = [std::ptr::null_mut(); 32];
+        for queue in 0..self.device_rx_queues {
+            for _ in 0..BURSTS {
+                // SAFETY: the port is started and no queue of it is out; there is room for 32 pointers.
+                let n = unsafe { raw::rb_rx_burst(self.id, queue, packets.as_mut_ptr(), 32) };
+                for packet in &packets[..usize::from(n.min(32))] {
+                    // SAFETY: the driver gave us the packet.
+                    unsafe { raw::rb_free(*packet) };
+                }
+                if n == 0 {
+                    break;
+                }
+            }
+        }
+        for queue in 0..self.queues.tx_queues {
+            // Drivers look for buffers that the device is done with when they are called.
+            // SAFETY: as above; no packets are given.
+            unsafe { raw::rb_tx_burst(self.id, queue, packets.as_mut_ptr(), 0) };
+        }
     }
 
     /// Runs `ask` while the port is open.
@@ -281,11 +325,19 @@ fn is_hardware(id: u16) -> bool {
     bus != c"vdev"
 }
 
-/// What to do when a device refuses a step.
-fn help(step: &str, code: i32) -> &'static str {
+/// What to do when a device refuses a step. Drivers often say -1 for "failed", which is the number of EPERM, so numbers
+/// count for little.
+fn help(step: &str, driver: &str, code: i32) -> &'static str {
+    // SAFETY: plain system call.
+    let root = unsafe { libc::geteuid() } == 0;
     match code.abs() {
-        libc::EPERM | libc::EACCES => "this needs root, or the capabilities CAP_NET_RAW and CAP_NET_ADMIN",
+        libc::EPERM | libc::EACCES if !root => {
+            "this needs root, or the capabilities CAP_NET_RAW and CAP_NET_ADMIN"
+        }
         libc::EBUSY => "another program uses the device",
+        _ if driver == XDP => {
+            "another program may have an XDP socket on this interface, or XDP is not for it: try af_packet"
+        }
         libc::ENOMEM => "the packet buffers may be too few or too small: ask for more (DPDKInfo)",
         libc::EINVAL if step == "set it up" => "the device does not take this MTU or number of queues",
         _ => "",

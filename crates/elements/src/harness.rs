@@ -2,7 +2,7 @@
 //! simulated time, workers taking turns.
 
 use crate::classes;
-use graph::{Clock, Engine, Options, Router, SIMULATED_START};
+use graph::{ClassTable, Clock, Engine, Options, Router, SIMULATED_START};
 use io::{Devices, NoDevices};
 use lang::{Flat, SourceMap, expand, has_errors, parse, render};
 use std::sync::Arc;
@@ -39,11 +39,15 @@ impl Default for Setup {
 /// # Errors
 /// The rendered diagnostics.
 pub fn flatten(text: &str) -> Result<(Flat, SourceMap), String> {
+    flatten_with(text, &Names)
+}
+
+fn flatten_with(text: &str, names: &dyn lang::ClassTable) -> Result<(Flat, SourceMap), String> {
     let mut sources = SourceMap::new();
     let source = sources.add("config", text);
     let (ast, mut diagnostics) = parse(&mut sources, source);
     if !has_errors(&diagnostics) {
-        match expand(&ast, &Names, &[]) {
+        match expand(&ast, names, &[]) {
             Ok(flat) => return Ok((flat, sources)),
             Err(more) => diagnostics.extend(more),
         }
@@ -64,13 +68,34 @@ impl lang::ClassTable for Names {
     }
 }
 
+/// The same for any table.
+struct TableNames<'a>(&'a ClassTable);
+
+impl lang::ClassTable for TableNames<'_> {
+    fn has(&self, name: &str) -> bool {
+        self.0.find(name).is_some()
+    }
+
+    fn names(&self) -> Vec<&str> {
+        self.0.names().collect()
+    }
+}
+
 impl Bench {
     /// Configures a text.
     ///
     /// # Errors
     /// The rendered diagnostics.
     pub fn new(text: &str, setup: &Setup) -> Result<Bench, String> {
-        let (flat, sources) = flatten(text)?;
+        Bench::with_classes(text, setup, &classes())
+    }
+
+    /// Configures a text that may use other classes than those of this crate.
+    ///
+    /// # Errors
+    /// The rendered diagnostics.
+    pub fn with_classes(text: &str, setup: &Setup, classes: &ClassTable) -> Result<Bench, String> {
+        let (flat, sources) = flatten_with(text, &TableNames(classes))?;
         let clock = Arc::new(Clock::simulated(SIMULATED_START));
         let options = Options {
             workers: setup.workers,
@@ -78,7 +103,7 @@ impl Bench {
             clock: clock.clone(),
             devices: setup.devices.clone(),
         };
-        let router = Router::new(flat, &classes(), &options).map_err(|d| render(&d, &sources, false))?;
+        let router = Router::new(flat, classes, &options).map_err(|d| render(&d, &sources, false))?;
         let mut engines = router.engines();
         engines.iter_mut().for_each(Engine::start);
         Ok(Bench { router, engines, clock })

@@ -170,10 +170,12 @@ impl Sender {
     pub fn send(&mut self, blocking: bool, out: &mut Out<'_>) -> usize {
         let (mut sent, mut tries, mut bytes) = (0, 0, 0);
         while let Some(batch) = self.held.front_mut() {
-            let before = batch.bytes();
+            bytes += batch.bytes();
             let n = self.queue.tx(batch);
             sent += n;
-            bytes += before.saturating_sub(batch.bytes());
+            if !batch.is_empty() {
+                bytes -= batch.bytes();
+            }
             if batch.is_empty() {
                 self.held.pop_front();
             } else if n == 0 {

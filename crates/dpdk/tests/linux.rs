@@ -1,0 +1,329 @@
+//! DPDK devices on Linux interfaces, in a network namespace of the test's own; several instances; telemetry.
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod common;
+
+use common::{child, claim, devices, frame, in_child, is_child, is_root, open, packets, receive, send};
+use dpdk::{DpdkDevices, EalOptions, facts};
+use io::{Claim, Devices};
+use packet::{Batch, Packet, unaccounted};
+use std::io::{BufRead, BufReader, Write};
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+/// Moves this thread, and those it starts, to an empty network namespace. False if that takes root.
+#[allow(unsafe_code)]
+fn own_namespace() -> bool {
+    if !is_root() {
+        println!("skipped: a network namespace takes root");
+        return false;
+    }
+    if Command::new("ip").arg("-V").output().is_err() {
+        println!("skipped: iproute2 is not installed");
+        return false;
+    }
+    // SAFETY: plain system call.
+    if unsafe { libc::unshare(libc::CLONE_NEWNET) } != 0 {
+        println!("skipped: no new network namespace: {}", std::io::Error::last_os_error());
+        return false;
+    }
+    // Else Linux sends neighbour discovery on every interface.
+    // A kernel without IPv6 has no such file.
+    let _ = std::fs::write("/proc/sys/net/ipv6/conf/default/disable_ipv6", "1");
+    ip("link set lo up");
+    true
+}
+
+fn ip(args: &str) -> String {
+    let out = Command::new("ip").args(args.split_whitespace()).output().unwrap();
+    assert!(out.status.success(), "ip {args}: {}", String::from_utf8_lossy(&out.stderr));
+    String::from_utf8_lossy(&out.stdout).into_owned()
+}
+
+/// Two ends of a wire, both up.
+fn veth(a: &str, b: &str) {
+    ip(&format!("link add {a} type veth peer name {b}"));
+    for end in [a, b] {
+        ip(&format!("link set {end} up"));
+    }
+}
+
+/// The EtherType of `common::frame`: what Linux sends by itself is of another.
+fn ours(p: &Packet) -> bool {
+    p.data().get(12..14) == Some(&[0x88, 0xb5])
+}
+
+#[test]
+fn frames_cross_a_veth_pair() {
+    in_child("frames_cross_a_veth_pair", || {
+        if !own_namespace() {
+            return;
+        }
+        veth("va", "vb");
+        ip("link set va mtu 1400");
+        let devices = devices(8191, &[]);
+        claim(&devices, "va");
+        claim(&devices, "af_packet:vb");
+        devices.start().unwrap();
+        let ((a, mut rx_a, mut tx_a), (b, mut rx_b, mut tx_b)) =
+            (open(&devices, "va"), open(&devices, "af_packet:vb"));
+        assert_eq!((a.mtu(), b.mtu(), a.driver().as_str()), (1400, 1500, "net_af_packet"));
+        assert!(a.link().up && a.mac().is_some() && a.mac() != b.mac());
+        assert!(ip("link show va").contains("PROMISC") || ip("-d link show va").contains("promiscuity 1"));
+        let frames: Vec<_> = (0..100).map(|i| frame(i, 60 + 13 * i as usize)).collect();
+        send(&mut *tx_a, packets(&devices.pool(), &frames));
+        assert_eq!(receive(&mut *rx_b, 100, ours), frames);
+        // Whatever Linux refuses to send is lost, and what comes behind it is sent.
+        let odd = [frame(100, 60), frame(101, 2000), vec![1; 9], frame(102, 60)];
+        send(&mut *tx_b, packets(&devices.pool(), &odd));
+        assert_eq!(receive(&mut *rx_a, 2, ours), [frame(100, 60), frame(102, 60)]);
+        assert!(a.stats().tx_packets >= 100 && b.stats().rx_packets >= 100);
+        // What Linux sends by itself is received at the other end only.
+        ip("address add 10.97.0.1/24 dev va");
+        std::net::UdpSocket::bind("10.97.0.1:0").unwrap().send_to(b"x", "10.97.0.2:9").unwrap();
+        let is_arp = |p: &Packet| p.data()[12..14] == [8, 6];
+        assert_eq!(receive(&mut *rx_b, 1, is_arp).len(), 1);
+        let mut batch = Batch::empty();
+        assert_eq!(rx_a.rx(&mut batch, 32), 0);
+        ip("link set vb down");
+        assert!(!a.link().up && !b.link().up);
+        drop((a, rx_a, tx_a, b, rx_b, tx_b));
+        assert_eq!((devices.close(), unaccounted()), (0, 0));
+        assert!(ip("-d link show va").contains("promiscuity 0"));
+    });
+}
+
+#[test]
+fn one_receive_queue_reads_what_several_get() {
+    in_child("one_receive_queue_reads_what_several_get", || {
+        if !own_namespace() {
+            return;
+        }
+        veth("va", "vb");
+        let devices = devices(8191, &[]);
+        claim(&devices, "va");
+        devices.claim("vb", Claim { rx_queues: 1, tx_queues: 4, ..Claim::default() }).unwrap();
+        devices.start().unwrap();
+        let ((a, rx_a, mut tx_a), (b, mut rx_b, tx_b)) = (open(&devices, "va"), open(&devices, "vb"));
+        // UDP from 200 ports, which Linux spreads over the four sockets.
+        let frames: Vec<Vec<u8>> = (0..200_u16).map(udp).collect();
+        send(&mut *tx_a, packets(&devices.pool(), &frames));
+        let mut got = receive(&mut *rx_b, 200, |p| p.len() == 60 && p.data()[12..14] == [8, 0]);
+        got.sort();
+        let mut expected = frames;
+        expected.sort();
+        assert_eq!(got, expected);
+        let mut others: Vec<_> = (1..4).map(|q| b.take_tx(q).unwrap()).collect();
+        assert!(b.take_rx(1).is_none());
+        for (i, tx) in others.iter_mut().enumerate() {
+            send(&mut **tx, packets(&devices.pool(), &[frame(i as u32, 60)]));
+        }
+        drop((a, rx_a, tx_a, b, rx_b, tx_b, others));
+        assert_eq!((devices.close(), unaccounted()), (0, 0));
+    });
+}
+
+/// A UDP packet of 60 bytes in an Ethernet frame, to port 9.
+fn udp(source_port: u16) -> Vec<u8> {
+    let mut f = frame(0, 60);
+    f[12..14].copy_from_slice(&[8, 0]);
+    f[14..34].copy_from_slice(&[69, 0, 0, 46, 0, 0, 0, 0, 64, 17, 0x66, 0xbd, 10, 0, 0, 1, 10, 0, 0, 2]);
+    f[34..36].copy_from_slice(&(10_000 + source_port).to_be_bytes());
+    f[36..42].copy_from_slice(&[0, 9, 0, 26, 0, 0]);
+    f
+}
+
+#[test]
+fn xdp_sockets_work_and_leave_nothing() {
+    in_child("xdp_sockets_work_and_leave_nothing", || {
+        if !own_namespace() {
+            return;
+        }
+        veth("va", "vb");
+        let devices = devices(16_383, &[]);
+        claim(&devices, "af_xdp:va");
+        claim(&devices, "af_xdp:vb");
+        if let Err(error) = devices.start() {
+            println!("skipped: no XDP sockets here: {error}");
+            return;
+        }
+        let ((a, rx_a, mut tx_a), (b, mut rx_b, tx_b)) =
+            (open(&devices, "af_xdp:va"), open(&devices, "af_xdp:vb"));
+        assert_eq!(a.driver(), "net_af_xdp");
+        let frames: Vec<_> = (0..100).map(|i| frame(i, 60 + i as usize)).collect();
+        send(&mut *tx_a, packets(&devices.pool(), &frames));
+        assert_eq!(receive(&mut *rx_b, 100, ours), frames);
+        drop((a, rx_a, tx_a, b, rx_b, tx_b));
+        assert_eq!((devices.close(), unaccounted()), (0, 0));
+        assert!(!ip("link show va").contains("xdp"));
+    });
+}
+
+#[test]
+fn linux_answers_on_a_tap() {
+    in_child("linux_answers_on_a_tap", || {
+        if !own_namespace() {
+            return;
+        }
+        let devices = devices(8191, &[]);
+        claim(&devices, "tap:rbt0");
+        devices.start().unwrap();
+        ip("address add 10.98.0.1/24 dev rbt0");
+        ip("link set rbt0 up");
+        let (port, mut rx, mut tx) = open(&devices, "tap:rbt0");
+        assert_eq!(port.driver(), "net_tap");
+        // Who has 10.98.0.1? Tell 10.98.0.2.
+        let us = [2, 0, 0, 0, 0, 9];
+        let mut request = vec![0xff; 6];
+        request.extend(us);
+        request.extend([8, 6, 0, 1, 8, 0, 6, 4, 0, 1]);
+        request.extend(us);
+        request.extend([10, 98, 0, 2, 0, 0, 0, 0, 0, 0, 10, 98, 0, 1]);
+        send(&mut *tx, packets(&devices.pool(), &[request]));
+        let answers = receive(&mut *rx, 1, |p| p.data().get(12..22) == Some(&[8, 6, 0, 1, 8, 0, 6, 4, 0, 2]));
+        assert_eq!(answers.len(), 1);
+        assert_eq!(answers[0][28..32], [10, 98, 0, 1]);
+        assert_eq!(answers[0][32..38], us);
+        drop((port, rx, tx));
+        assert_eq!((devices.close(), unaccounted()), (0, 0));
+        assert!(!ip("link show").contains("rbt0"));
+    });
+}
+
+#[test]
+fn settings_of_an_interface_are_put_back() {
+    in_child("settings_of_an_interface_are_put_back", || {
+        if !own_namespace() {
+            return;
+        }
+        veth("va", "vb");
+        let devices = DpdkDevices::new(EalOptions { args: vec!["--no-huge".to_owned()] });
+        devices
+            .claim(
+                "va",
+                Claim { rx_queues: 1, tx_queues: 1, mtu: 4000, promiscuous: true, ..Claim::default() },
+            )
+            .unwrap();
+        devices.claim("vb", Claim { rx_queues: 1, tx_queues: 1, mtu: 4000, ..Claim::default() }).unwrap();
+        devices.start().unwrap();
+        let ((a, rx_a, mut tx_a), (b, mut rx_b, tx_b)) = (open(&devices, "va"), open(&devices, "vb"));
+        assert_eq!(a.mtu(), 4000);
+        let frames = [frame(1, 4014), frame(2, 60)];
+        send(&mut *tx_a, packets(&devices.pool(), &frames));
+        assert_eq!(receive(&mut *rx_b, 2, ours), frames);
+        drop((a, rx_a, tx_a, b, rx_b, tx_b));
+        assert_eq!(devices.close(), 0);
+        let after = ip("-d link show va");
+        assert!(after.contains("mtu 1500") && after.contains("promiscuity 0"), "{after}");
+    });
+}
+
+#[test]
+fn an_ordinary_user_is_told_what_is_missing() {
+    in_child("an_ordinary_user_is_told_what_is_missing", || {
+        if is_root() {
+            // SAFETY: plain system call; libc changes all threads.
+            #[allow(unsafe_code)]
+            let code = unsafe { libc::setresuid(65_534, 65_534, 65_534) };
+            assert_eq!(code, 0);
+        }
+        let devices = devices(1023, &[]);
+        claim(&devices, "lo");
+        let error = devices.start().unwrap_err();
+        assert_eq!(error.message, "cannot open lo: Could not open AF_PACKET socket");
+        assert!(error.help.contains("CAP_NET_RAW"), "{}", error.help);
+        // Devices that need no privileges are another matter, but not after a failed start.
+        assert_eq!(devices.limits("net_null0").unwrap_err().message, "the devices were closed");
+    });
+}
+
+#[test]
+fn two_instances_do_not_disturb_each_other() {
+    const NAME: &str = "two_instances_do_not_disturb_each_other";
+    if is_child(NAME) {
+        let devices = devices(1023, &[]);
+        claim(&devices, "net_ring0");
+        devices.start().unwrap();
+        let (port, mut rx, mut tx) = open(&devices, "net_ring0");
+        println!("\nready");
+        let mut line = String::new();
+        std::io::stdin().read_line(&mut line).unwrap();
+        let frames: Vec<_> = (0..100).map(|i| frame(i, 60)).collect();
+        send(&mut *tx, packets(&devices.pool(), &frames));
+        assert_eq!(receive(&mut *rx, 100, |_| true), frames);
+        drop((port, rx, tx));
+        assert_eq!(devices.close(), 0);
+        return;
+    }
+    let mut children: Vec<_> =
+        (0..2).map(|_| child(NAME).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap()).collect();
+    // Both are up at once before either goes on.
+    let mut outputs: Vec<_> = children.iter_mut().map(|c| BufReader::new(c.stdout.take().unwrap())).collect();
+    for output in &mut outputs {
+        assert!(output.lines().any(|l| l.unwrap() == "ready"));
+    }
+    for child in &mut children {
+        writeln!(child.stdin.take().unwrap(), "go").unwrap();
+    }
+    for (mut child, output) in children.into_iter().zip(outputs) {
+        let rest: Vec<String> = output.lines().map(Result::unwrap).collect();
+        assert!(child.wait().unwrap().success(), "{rest:#?}");
+    }
+}
+
+#[test]
+fn statistics_can_be_read_from_outside() {
+    in_child("statistics_can_be_read_from_outside", || {
+        if facts().huge_pages.iter().all(|h| h.free * h.size_kib < 128 << 10) || !is_root() {
+            println!("skipped: no free huge pages, or not root");
+            return;
+        }
+        let devices = DpdkDevices::new(EalOptions::default());
+        devices.set_pool_size(1023, 2048);
+        claim(&devices, "net_null0");
+        devices.start().unwrap();
+        let (port, mut rx, tx) = open(&devices, "net_null0");
+        let mut batch = Batch::empty();
+        assert_eq!(rx.rx(&mut batch, 77), 77);
+        batch.free();
+        let dir = format!("/var/run/dpdk/routebricks-{}", std::process::id());
+        let answer = telemetry(&format!("{dir}/dpdk_telemetry.v2"), "/ethdev/stats,0");
+        assert!(answer.contains("\"ipackets\": 77") || answer.contains("\"ipackets\":77"), "{answer}");
+        drop((port, rx, tx));
+        assert_eq!(devices.close(), 0);
+        assert!(!Path::new(&dir).exists());
+    });
+}
+
+/// Asks DPDK's telemetry socket.
+#[allow(unsafe_code)]
+fn telemetry(path: &str, question: &str) -> String {
+    // SAFETY: all-zero is a valid address.
+    let mut address: libc::sockaddr_un = unsafe { std::mem::zeroed() };
+    address.sun_family = u16::try_from(libc::AF_UNIX).unwrap();
+    assert!(path.len() < address.sun_path.len());
+    for (to, from) in address.sun_path.iter_mut().zip(path.bytes()) {
+        *to = from.cast_signed();
+    }
+    // SAFETY: plain system call; the result is checked.
+    let fd = unsafe { libc::socket(libc::AF_UNIX, libc::SOCK_SEQPACKET, 0) };
+    assert!(fd >= 0);
+    // SAFETY: just made, owned by nobody else.
+    let socket = unsafe { OwnedFd::from_raw_fd(fd) };
+    let size = u32::try_from(size_of::<libc::sockaddr_un>()).unwrap();
+    // SAFETY: a valid address of that size.
+    assert_eq!(unsafe { libc::connect(socket.as_raw_fd(), (&raw const address).cast(), size) }, 0);
+    let receive = || {
+        let mut bytes = vec![0_u8; 16_384];
+        // SAFETY: room for that many bytes.
+        let n = unsafe { libc::recv(socket.as_raw_fd(), bytes.as_mut_ptr().cast(), bytes.len(), 0) };
+        bytes.truncate(usize::try_from(n).unwrap());
+        String::from_utf8(bytes).unwrap()
+    };
+    receive();
+    // SAFETY: valid for that many bytes.
+    let n = unsafe { libc::send(socket.as_raw_fd(), question.as_ptr().cast(), question.len(), 0) };
+    assert_eq!(usize::try_from(n).unwrap(), question.len());
+    receive()
+}
