@@ -48,10 +48,10 @@ impl Launch {
     /// If there is no binary.
     pub fn conf(name: &str, arguments: &[&str]) -> Result<Launch> {
         let file = conf(name).display().to_string();
-        let arguments = ["run", &file].iter().chain(arguments);
+        let words = [&["run", file.as_str()], arguments].concat();
         Ok(Launch {
             program: binary()?,
-            arguments: arguments.map(|&word| word.to_owned()).collect(),
+            arguments: words.into_iter().map(str::to_owned).collect(),
             ready: "routebricks: ready:".to_owned(),
             limit: START,
             show: Vec::new(),
