@@ -8,10 +8,15 @@ mod idle;
 mod infinite_source;
 mod null;
 mod paint;
+mod set_anno_byte;
+mod set_packet_type;
+mod set_timestamp;
 mod static_thread_sched;
 mod store_data;
 mod strip;
+mod strip_to_network_header;
 mod tee;
+mod truncate;
 mod unstrip;
 
 use graph::{AnyClass, of};
@@ -24,10 +29,15 @@ pub use idle::Idle;
 pub use infinite_source::InfiniteSource;
 pub use null::Null;
 pub use paint::Paint;
+pub use set_anno_byte::SetAnnoByte;
+pub use set_packet_type::SetPacketType;
+pub use set_timestamp::SetTimestamp;
 pub use static_thread_sched::StaticThreadSched;
 pub use store_data::StoreData;
 pub use strip::Strip;
+pub use strip_to_network_header::StripToNetworkHeader;
 pub use tee::Tee;
+pub use truncate::Truncate;
 pub use unstrip::Unstrip;
 
 /// The classes of this layer.
@@ -39,9 +49,14 @@ pub(crate) static CLASSES: &[&dyn AnyClass] = &[
     &of::<InfiniteSource>(),
     &of::<Null>(),
     &of::<Paint>(),
+    &of::<SetAnnoByte>(),
+    &of::<SetPacketType>(),
+    &of::<SetTimestamp>(),
     &of::<StaticThreadSched>(),
     &of::<StoreData>(),
     &of::<Strip>(),
+    &of::<StripToNetworkHeader>(),
     &of::<Tee>(),
+    &of::<Truncate>(),
     &of::<Unstrip>(),
 ];

@@ -472,6 +472,22 @@ mod tests {
     }
 
     #[test]
+    fn workers_share_what_they_know() {
+        let config = format!("{CONFIG} StaticThreadSched(f 0, r 1);");
+        let mut lab = Lab::with_workers(&config, 2);
+        for (ms, number) in [(0, 1), (0, 2), (20, 3)] {
+            lab.at(ms, "f", &packet(number, 2));
+        }
+        lab.at(10, "r", &reply([10, 0, 0, 2], [2, 0, 0, 0, 0, 2]));
+        lab.at(1000, "r", &Frame::new(&[]));
+        lab.run();
+        let last: Vec<Option<u8>> = lab.kept("k").iter().map(|f| f.bytes.last().copied()).collect();
+        assert_eq!(last, [Some(1), Some(2), Some(3)]);
+        assert_eq!((lab.kept("asked").len(), lab.losses()), (1, vec!["q.bad_reply = 1".to_owned()]));
+        lab.end();
+    }
+
+    #[test]
     fn losses_are_named() {
         let mut lab = Lab::new(CONFIG);
         for number in 1..=5 {

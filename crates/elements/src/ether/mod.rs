@@ -7,6 +7,7 @@ mod ether_encap;
 mod ether_mirror;
 mod ether_rewrite;
 mod host_ether_filter;
+mod mark_mac_header;
 mod neighbour_map;
 mod neighbours;
 
@@ -19,6 +20,7 @@ pub use ether_encap::EtherEncap;
 pub use ether_mirror::EtherMirror;
 pub use ether_rewrite::EtherRewrite;
 pub use host_ether_filter::HostEtherFilter;
+pub use mark_mac_header::MarkMACHeader;
 
 /// The classes of this layer.
 pub(crate) static CLASSES: &[&dyn AnyClass] = &[
@@ -29,4 +31,5 @@ pub(crate) static CLASSES: &[&dyn AnyClass] = &[
     &of::<EtherMirror>(),
     &of::<EtherRewrite>(),
     &of::<HostEtherFilter>(),
+    &of::<MarkMACHeader>(),
 ];
