@@ -8,7 +8,7 @@ fn main() -> io::Result<()> {
     println!("cargo::rerun-if-changed=src");
     let mut entries = Vec::new();
     for folder in sorted(Path::new("src"))?.into_iter().filter(|p| p.is_dir()) {
-        for file in sorted(&folder)? {
+        for file in sorted(&folder)?.into_iter().filter(|p| p.is_file()) {
             if let Some(entry) = entry(&folder, &fs::read_to_string(&file)?) {
                 entries.push(entry);
             }

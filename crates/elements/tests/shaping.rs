@@ -23,13 +23,13 @@ fn ten_seconds_of_each() {
             ("RatedUnqueue(2, BURST_SIZE 50)", 70..=70),
             ("RatedUnqueue(2, BURST_DURATION 25s)", 70..=70),
             ("RatedUnqueue(100, BURST_SIZE 1)", 910..=910),
-            ("RatedUnqueue(1000)", 9900..=10020),
+            ("RatedUnqueue(1000)", 9900..=10_021),
             ("RatedUnqueue(0)", 1..=1),
             ("RatedUnqueue(30)", 298..=301),
             ("Shaper(500)", 4950..=5010),
             // 64 bytes a packet.
             ("BandwidthRatedUnqueue(6400)", 1000..=1003),
-            ("BandwidthShaper(512kbps)", 9900..=10021),
+            ("BandwidthShaper(512kbps)", 9900..=10_021),
         ] {
             let config = format!("InfiniteSource -> Queue(200) -> {limiter} -> d :: Discard");
             let got = after(&config, burst, 10, "d.count");
@@ -37,7 +37,7 @@ fn ten_seconds_of_each() {
         }
         for (source, want) in [
             ("RatedSource(RATE 10)", 100..=100),
-            ("RatedSource(RATE 3000)", 29_700..=30_060),
+            ("RatedSource(RATE 3000)", 29_700..=30_063),
             ("RatedSource(RATE 10, LIMIT 7)", 7..=7),
             ("RatedSource(RATE 10, ACTIVE false)", 0..=0),
         ] {

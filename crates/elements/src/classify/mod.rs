@@ -5,6 +5,9 @@ mod byte_program;
 mod check_length;
 mod check_paint;
 mod classifier;
+pub mod filter;
+mod ip_classifier;
+mod ip_filter;
 mod paint_switch;
 mod paint_tee;
 mod round_robin_switch;
@@ -16,6 +19,8 @@ use graph::{AnyClass, of};
 pub use check_length::CheckLength;
 pub use check_paint::CheckPaint;
 pub use classifier::Classifier;
+pub use ip_classifier::IpClassifier;
+pub use ip_filter::IpFilter;
 pub use paint_switch::PaintSwitch;
 pub use paint_tee::PaintTee;
 pub use round_robin_switch::RoundRobinSwitch;
@@ -27,6 +32,8 @@ pub(crate) static CLASSES: &[&dyn AnyClass] = &[
     &of::<CheckLength>(),
     &of::<CheckPaint>(),
     &of::<Classifier>(),
+    &of::<IpClassifier>(),
+    &of::<IpFilter>(),
     &of::<PaintSwitch>(),
     &of::<PaintTee>(),
     &of::<RoundRobinSwitch>(),
