@@ -10,6 +10,7 @@
 mod api;
 mod cli;
 mod config;
+mod doctor;
 mod markdown;
 mod run;
 

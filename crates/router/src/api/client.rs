@@ -5,7 +5,7 @@ use serde_json::Value;
 use std::fmt::Write as _;
 use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::Duration;
 
 /// Longest answer, in bytes: a full table of routes is below 100 MB.
@@ -71,7 +71,8 @@ impl Client {
     }
 
     /// Its socket.
-    pub fn socket(&self) -> &Path {
+    #[cfg(test)]
+    pub fn socket(&self) -> &std::path::Path {
         &self.socket
     }
 }

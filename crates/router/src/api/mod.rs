@@ -85,6 +85,7 @@ impl Server {
     }
 
     /// Its Unix socket.
+    #[cfg(test)]
     pub fn socket(&self) -> Option<&Path> {
         self.socket.as_ref().map(socket::Bound::path)
     }

@@ -103,7 +103,11 @@ async fn read(
         .ok_or_else(|| (StatusCode::BAD_REQUEST, "the parameter is not UTF-8\n".to_owned()))?;
     aside(move || {
         let (element, handler) = split(&path)?;
-        subject.router.read(element, handler, &parameter).map(IntoResponse::into_response).map_err(refused)
+        subject
+            .router
+            .read(element, handler, &parameter)
+            .map(IntoResponse::into_response)
+            .map_err(|e| refused(&e))
     })
     .await
 }
@@ -112,7 +116,7 @@ async fn write(State(subject): State<Arc<Subject>>, Path(path): Path<String>, va
     aside(move || {
         let (element, handler) = split(&path)?;
         let written = subject.router.write(element, handler, &value);
-        written.map(|()| StatusCode::NO_CONTENT.into_response()).map_err(refused)
+        written.map(|()| StatusCode::NO_CONTENT.into_response()).map_err(|e| refused(&e))
     })
     .await
 }
@@ -123,7 +127,7 @@ fn split(path: &str) -> Result<(&str, &str), (StatusCode, String)> {
         .ok_or_else(|| (StatusCode::NOT_FOUND, "a path is /handlers/ELEMENT/NAME\n".to_owned()))
 }
 
-fn refused(error: HandlerError) -> (StatusCode, String) {
+fn refused(error: &HandlerError) -> (StatusCode, String) {
     let status = match error {
         HandlerError::NoElement(_) | HandlerError::NoHandler(_) => StatusCode::NOT_FOUND,
         HandlerError::NotReadable(_) | HandlerError::NotWritable(_) => StatusCode::METHOD_NOT_ALLOWED,

@@ -37,6 +37,7 @@ pub struct Bound(PathBuf);
 
 impl Bound {
     /// Where it is.
+    #[cfg(test)]
     pub fn path(&self) -> &Path {
         &self.0
     }

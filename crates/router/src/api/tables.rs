@@ -11,14 +11,14 @@ pub const NAMES: [&str; 4] = ["interfaces", "elements", "runtime", "drops"];
 
 /// The table of this name.
 pub fn table(subject: &Subject, name: &str) -> Option<String> {
-    let rows = match name {
+    let rows: Vec<Value> = match name {
         "interfaces" => subject.ports.iter().map(|p| interface(&**p)).collect(),
         "elements" => elements(subject),
         "runtime" => runtime(&subject.router.node_rows()),
         "drops" => drops(subject),
         _ => return None,
     };
-    Some(json_rows(name, rows))
+    Some(json_rows(name, &rows))
 }
 
 fn interface(port: &dyn Port) -> Value {
@@ -115,7 +115,7 @@ pub fn handlers(subject: &Subject) -> String {
         let handlers: Vec<Value> = list.lines().filter_map(handler).collect();
         json!({ "element": node.name, "class": node.spec().name, "handlers": handlers })
     };
-    json_rows("handlers", router.plan().ids().map(row).collect())
+    json_rows("handlers", &router.plan().ids().map(row).collect::<Vec<_>>())
 }
 
 fn rounded(value: f64, digits: i32) -> f64 {

@@ -27,7 +27,7 @@ pub fn elements(args: &ElementsArgs) -> Done {
     let mut out = Output::stdout();
     if args.json {
         let whole = args.class.is_some();
-        out.text(&json_rows("elements", docs.iter().map(|d| row(d, whole)).collect()));
+        out.text(&json_rows("elements", &docs.iter().map(|d| row(d, whole)).collect::<Vec<_>>()));
     } else if let (Some(_), [doc]) = (&args.class, docs.as_slice()) {
         out.text(&markdown::render(doc.text, Output::is_colorful()));
     } else {

@@ -7,8 +7,9 @@ mod graph;
 mod output;
 mod run;
 mod show;
+mod table;
 
-pub use output::{Output, table};
+pub use output::{Output, columns};
 
 use crate::config::Reported;
 use clap::{CommandFactory, Parser, Subcommand};
@@ -34,8 +35,13 @@ enum Command {
     Graph(graph::GraphArgs),
     /// List the element classes, or print the reference of one
     Elements(elements::ElementsArgs),
+    /// Make, inspect and convert routing tables
+    #[command(subcommand)]
+    Table(table::TableCommand),
     /// Look into a running router
     Show(show::ShowArgs),
+    /// Say what this machine lacks for fast packets, and how to mend it
+    Doctor(crate::doctor::DoctorArgs),
 }
 
 /// What a command gives when it has failed: what is wrong was printed.
@@ -50,7 +56,9 @@ pub fn main() -> ExitCode {
         Command::Fmt(args) => fmt::fmt(&args),
         Command::Graph(args) => graph::graph(&args),
         Command::Elements(args) => elements::elements(&args),
+        Command::Table(command) => table::table(&command),
         Command::Show(args) => show::show(&args),
+        Command::Doctor(args) => crate::doctor::doctor(&args),
     };
     if done.is_ok() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
@@ -61,7 +69,7 @@ pub fn command() -> clap::Command {
 }
 
 /// A table as JSON: `{"schema":"routebricks.NAME/1","rows":[...]}`, one row a line.
-pub fn json_rows(name: &str, rows: Vec<serde_json::Value>) -> String {
+pub fn json_rows(name: &str, rows: &[serde_json::Value]) -> String {
     let rows: Vec<String> = rows.iter().map(|row| format!("\n{row}")).collect();
     let end = if rows.is_empty() { "" } else { "\n" };
     format!("{{\"schema\":\"routebricks.{name}/1\",\"rows\":[{}{end}]}}\n", rows.join(","))
@@ -81,10 +89,10 @@ mod tests {
     fn tables_as_json() {
         let rows = vec![serde_json::json!({"a": 1}), serde_json::json!({"a": "x"})];
         assert_eq!(
-            super::json_rows("t", rows),
+            super::json_rows("t", &rows),
             "{\"schema\":\"routebricks.t/1\",\"rows\":[\n{\"a\":1},\n{\"a\":\"x\"}\n]}\n"
         );
-        assert_eq!(super::json_rows("t", vec![]), "{\"schema\":\"routebricks.t/1\",\"rows\":[]}\n");
+        assert_eq!(super::json_rows("t", &[]), "{\"schema\":\"routebricks.t/1\",\"rows\":[]}\n");
     }
 
     #[test]

@@ -81,7 +81,7 @@ fn is_number(cell: &str) -> bool {
 }
 
 /// Rows under a heading, in columns two spaces apart; columns of numbers are aligned to the right.
-pub fn table(heading: &[&str], rows: &[Vec<String>]) -> String {
+pub fn columns(heading: &[&str], rows: &[Vec<String>]) -> String {
     let length = |text: &str| text.chars().count();
     let column = |i: usize| rows.iter().filter_map(move |r| r.get(i));
     let widths: Vec<usize> = (heading.iter().enumerate())
@@ -116,7 +116,7 @@ mod tests {
         let rows = [["a", "5", "-", "x"], ["long", "1234", "1.5", ""]];
         let rows = rows.map(|r| r.map(str::to_owned).to_vec());
         assert_eq!(
-            table(&["name", "packets", "cyc", "note"], &rows),
+            columns(&["name", "packets", "cyc", "note"], &rows),
             "name  packets  cyc  note\n\
              a           5    -  x\n\
              long     1234  1.5\n"
@@ -125,6 +125,6 @@ mod tests {
 
     #[test]
     fn an_empty_table_is_its_heading() {
-        assert_eq!(table(&["a", "b"], &[]), "a  b\n");
+        assert_eq!(columns(&["a", "b"], &[]), "a  b\n");
     }
 }

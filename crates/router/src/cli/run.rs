@@ -60,7 +60,7 @@ pub fn run(args: &RunArgs) -> Done {
     };
     let serve = |router: &Arc<graph::Router>| {
         let server = Server::start(router.clone(), router.devices().ports(), args.http);
-        server.inspect(|s| announce(s)).map_err(|e| e.to_string())
+        server.inspect(announce).map_err(|e| e.to_string())
     };
     crate::run::run(flat, &sources, &options, serve).map_err(|_| Reported)
 }

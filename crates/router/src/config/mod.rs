@@ -80,7 +80,7 @@ fn in_text_order(found: &mut Vec<Diagnostic>) {
     found.dedup_by(|a, b| a.span() == b.span() && a.message == b.message);
 }
 
-/// Prints diagnostics to standard error, in colour on a terminal, and how many errors there are if it is not one.
+/// Prints diagnostics to standard error, in colour on a terminal, and the number of errors if there are several.
 pub fn report(diagnostics: &[Diagnostic], sources: &SourceMap) {
     let mut err = std::io::stderr().lock();
     let color = err.is_terminal() && std::env::var_os("NO_COLOR").is_none();

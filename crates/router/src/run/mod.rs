@@ -215,7 +215,10 @@ impl OurDevices {
     }
 
     #[cfg(not(feature = "dpdk"))]
-    fn new(_: &RunOptions) -> OurDevices {
+    fn new(options: &RunOptions) -> OurDevices {
+        if !options.eal.is_empty() {
+            eprintln!("warning: arguments for EAL are ignored: this program was built without DPDK");
+        }
         let help =
             "this program was built without DPDK: build it with `make build`, or use FromDump and ToDump";
         OurDevices { devices: Arc::new(io::NoDevices::new(help)) }

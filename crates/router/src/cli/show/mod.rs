@@ -3,7 +3,7 @@
 mod columns;
 mod texts;
 
-use super::{Done, Output, failed, json_rows, table};
+use super::{Done, Output, failed, json_rows};
 use crate::api::{client::Client, socket};
 use crate::config::Reported;
 use clap::{Args, ValueEnum};
@@ -91,11 +91,11 @@ fn picture(args: &ShowArgs, client: &Client) -> Result<String, String> {
         _ => client.table(&format!("/api/{name}"))?,
     };
     if args.json {
-        return Ok(json_rows(name, rows));
+        return Ok(json_rows(name, &rows));
     }
     let heading: Vec<&str> = columns.iter().map(|c| c.heading).collect();
     let cells = |row: &Value| columns.iter().map(|c| (c.cell)(row)).collect();
-    Ok(table(&heading, &rows.iter().map(cells).collect::<Vec<_>>()))
+    Ok(super::columns(&heading, &rows.iter().map(cells).collect::<Vec<_>>()))
 }
 
 /// The socket of the router that is meant: the only one, unless one is named.

@@ -1,0 +1,196 @@
+//! `check`, `fmt`, `graph`, `elements`: exact texts.
+
+mod common;
+
+use common::{command, did, run, run_with};
+use serde_json::Value;
+use std::fs;
+use std::io::Read;
+use std::path::Path;
+use std::process::Stdio;
+
+const HERE: &str = env!("CARGO_MANIFEST_DIR");
+
+#[test]
+fn five_mistakes_give_five_diagnostics() {
+    let dir = tempfile::tempdir().unwrap();
+    let text = "// Five mistakes.\n\
+        InfiniteSource(LIMT 10)\n    \
+        -> Countr\n    \
+        -> q :: Queue(ten)\n    \
+        -> Unqueue(3, 4)\n    \
+        -> Discard;\n\
+        q -> [1]undeclared;\n";
+    fs::write(dir.path().join("five.click"), text).unwrap();
+    let result = run(dir.path(), &["check", "five.click"]);
+    let want = "\
+five.click:2:16: error: While configuring 'InfiniteSource@1 :: InfiniteSource': LIMT: unknown argument
+ 2 | InfiniteSource(LIMT 10)
+   |                ^^^^
+  help: did you mean `LIMIT`?
+five.click:3:8: error: no element class `Countr`; did you mean `Counter`?
+ 3 |     -> Countr
+   |        ^^^^^^
+  help: write `Counter`
+five.click:4:19: error: While configuring 'q :: Queue': CAPACITY: invalid number
+ 4 |     -> q :: Queue(ten)
+   |                   ^^^
+five.click:5:19: error: While configuring 'Unqueue@4 :: Unqueue': too many arguments
+ 5 |     -> Unqueue(3, 4)
+   |                   ^
+five.click:7:9: error: no element `undeclared`
+ 7 | q -> [1]undeclared;
+   |         ^^^^^^^^^^
+  help: declare it before it is used: `undeclared :: Class(...);`
+5 errors
+";
+    assert_eq!(result, did(1, "", want));
+    assert_eq!(run(dir.path(), &["run", "five.click"]), did(1, "", want));
+}
+
+#[test]
+fn check_says_how_large_a_graph_is() {
+    let dir = Path::new(HERE);
+    let ok = |n, m| did(0, &format!("ok: {n}, {m}\n"), "");
+    assert_eq!(run(dir, &["check", "-e", "Idle -> Counter -> Discard;"]), ok("3 elements", "2 connections"));
+    assert_eq!(run(dir, &["check", "-e", "Idle -> Discard;"]), ok("2 elements", "1 connection"));
+    assert_eq!(run_with(dir, &["check", "-"], "Idle -> Discard;"), ok("2 elements", "1 connection"));
+    let with_variable = ["check", "-e", "Idle -> Queue($N) -> Discard;", "N=5"];
+    assert_eq!(run(dir, &with_variable), ok("3 elements", "2 connections"));
+}
+
+#[test]
+fn a_device_is_not_opened_by_check() {
+    let text = "FromDevice(no-such-interface) -> Queue -> ToDevice(no-such-interface);";
+    let result = run(Path::new(HERE), &["check", "-e", text]);
+    assert_eq!(result, did(0, "ok: 3 elements, 2 connections\n", ""));
+}
+
+#[test]
+fn mistakes_in_ports_and_arguments_come_together() {
+    let result =
+        run(Path::new(HERE), &["check", "-e", "Idle -> Counter(7) -> Discard; Idle -> Null -> [1] Discard;"]);
+    let want = "\
+config:1:17: error: While configuring 'Counter@2 :: Counter': too many arguments
+ 1 | Idle -> Counter(7) -> Discard; Idle -> Null -> [1] Discard;
+   |                 ^
+config:1:48: error: 'Discard@6 :: Discard' has no input 1
+ 1 | Idle -> Counter(7) -> Discard; Idle -> Null -> [1] Discard;
+   |                                                ^^^
+  help: Discard has one input: [0]
+config:1:52: error: 'Discard@6 :: Discard' input 0 unused
+ 1 | Idle -> Counter(7) -> Discard; Idle -> Null -> [1] Discard;
+   |                                                    ^^^^^^^
+  help: connect it, to Idle if nothing comes there: Idle -> [0]Discard@6
+3 errors
+";
+    assert_eq!(result, did(1, "", want));
+}
+
+#[test]
+fn libraries_are_found_beside_the_file_and_along_clickpath() {
+    let dir = tempfile::tempdir().unwrap();
+    fs::create_dir(dir.path().join("lib")).unwrap();
+    fs::write(dir.path().join("lib/a.click"), "A :: Counter;").unwrap();
+    fs::write(dir.path().join("b.click"), "require(library a.click); Idle -> A -> Discard;").unwrap();
+    let found = command(dir.path(), &["check", "b.click"]).env("CLICKPATH", "/none:lib").output().unwrap();
+    assert_eq!(String::from_utf8(found.stdout).unwrap(), "ok: 3 elements, 2 connections\n");
+    let result = run(dir.path(), &["check", "b.click"]);
+    assert_eq!(result.code, 1);
+    assert!(result.err.starts_with("b.click:1:"), "{}", result.err);
+    assert!(
+        result.err.contains("can't find required library 'a.click': not in the current directory"),
+        "{}",
+        result.err
+    );
+}
+
+#[test]
+fn usage() {
+    let dir = Path::new(HERE);
+    let cannot_read = did(1, "", "error: cannot read none.click: No such file or directory\n");
+    assert_eq!(run(dir, &["check", "none.click"]), cannot_read);
+    assert_eq!(run(dir, &["check", "src"]), did(1, "", "error: cannot read src: Is a directory\n"));
+    let none = "error: no configuration: name a file, or give one with -e\n\n";
+    for args in [&["check"][..], &["check", "A=1"], &["run", "-j", "2"]] {
+        let result = run(dir, args);
+        assert_eq!((result.code, result.out.as_str()), (2, ""));
+        assert!(result.err.starts_with(none), "{}", result.err);
+    }
+    assert_eq!(run(dir, &["check", "a", "b"]).code, 2);
+    assert_eq!(run(dir, &["check", "-e", "", "b"]).code, 2);
+    assert_eq!(run(dir, &["nonsense"]).code, 2);
+    assert_eq!(run(dir, &[]).code, 2);
+    assert_eq!(
+        run(dir, &["--version"]),
+        did(0, concat!("routebricks ", env!("CARGO_PKG_VERSION"), "\n"), "")
+    );
+}
+
+#[test]
+fn fmt_prints_compares_and_writes() {
+    let dir = tempfile::tempdir().unwrap();
+    let (ugly, nice) =
+        ("Idle->c::Counter;c->Discard ; // end", "Idle -> c :: Counter;\nc -> Discard; // end\n");
+    let file = dir.path().join("x.click");
+    fs::write(&file, ugly).unwrap();
+    assert_eq!(run(dir.path(), &["fmt", "x.click"]), did(0, nice, ""));
+    assert_eq!(
+        run(dir.path(), &["fmt", "--check", "x.click"]),
+        did(1, "", "error: x.click is not in canonical form\n")
+    );
+    assert_eq!(run(dir.path(), &["fmt", "--write", "x.click"]), did(0, "", ""));
+    assert_eq!(fs::read_to_string(&file).unwrap(), nice);
+    assert_eq!(run(dir.path(), &["fmt", "--check", "x.click"]), did(0, "", ""));
+    assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 1);
+    assert_eq!(run(dir.path(), &["fmt", "--write", "-e", ugly]), did(1, "", "error: --write needs a file\n"));
+    assert_eq!(run(dir.path(), &["fmt", "-e", "Idle -> ;;("]).code, 1);
+}
+
+#[test]
+fn graph_in_three_formats() {
+    let dir = tempfile::tempdir().unwrap();
+    let text = "a :: Idle -> b :: Discard;";
+    let json = run(dir.path(), &["graph", "--format", "json", "-e", text]);
+    let table: Value = serde_json::from_str(&json.out).unwrap();
+    assert_eq!(
+        (&table["schema"], &table["rows"][0]["outputs"][0]["to"]),
+        (&"routebricks.graph/1".into(), &"b".into())
+    );
+    assert!(run(dir.path(), &["graph", "--format", "dot", "-e", text]).out.starts_with("digraph"));
+    assert_eq!(run(dir.path(), &["graph", "-e", text, "-o", "x.svg"]), did(0, "", ""));
+    assert!(fs::read_to_string(dir.path().join("x.svg")).unwrap().contains("<svg"));
+    let refused = run(dir.path(), &["graph", "-e", text, "-o", "none/x.svg"]);
+    assert_eq!(refused, did(1, "", "error: cannot write none/x.svg: No such file or directory\n"));
+}
+
+#[test]
+fn the_reference() {
+    let dir = Path::new(HERE);
+    let list = run(dir, &["elements"]);
+    assert_eq!((list.code, list.err.as_str()), (0, ""));
+    let counter = list.out.lines().find(|l| l.starts_with("  Counter ")).unwrap();
+    assert!(counter.ends_with("  counts packets and bytes, and passes them on unchanged."), "{counter}");
+    assert!(list.out.lines().any(|l| l == "basic"));
+    let one = run(dir, &["elements", "NullElement"]);
+    assert!(one.out.starts_with("Null: "), "{}", one.out);
+    let unknown = run(dir, &["elements", "Countr"]);
+    assert_eq!(unknown, did(1, "", "error: no element class `Countr`; did you mean `Counter`?\n"));
+    let json: Value = serde_json::from_str(&run(dir, &["elements", "Counter", "--json"]).out).unwrap();
+    let row = &json["rows"][0];
+    assert_eq!(
+        (&row["class"], &row["layer"], &row["ports"]),
+        (&"Counter".into(), &"basic".into(), &"1/1".into())
+    );
+    assert!(row["text"].as_str().unwrap().contains("# Handlers"));
+}
+
+#[test]
+fn a_reader_who_has_seen_enough_is_no_error() {
+    let mut child = command(Path::new(HERE), &["elements", "--json"]);
+    let mut child = child.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    drop(child.stdout.take());
+    let mut err = String::new();
+    child.stderr.take().unwrap().read_to_string(&mut err).unwrap();
+    assert_eq!((child.wait().unwrap().code(), err.as_str()), (Some(0), ""));
+}

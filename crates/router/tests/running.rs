@@ -1,0 +1,115 @@
+//! `run`, and `show` looking into it.
+
+mod common;
+
+use common::{command, did, run};
+use serde_json::Value;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+const ENDLESS: &str =
+    "s :: InfiniteSource -> c :: Counter -> Discard; InfiniteSource(LIMIT 60) -> sink :: Idle;";
+
+/// A router that runs until it is stopped or dropped.
+struct Running {
+    child: Child,
+    socket: PathBuf,
+    dir: tempfile::TempDir,
+}
+
+impl Running {
+    fn start() -> Running {
+        let dir = tempfile::tempdir().unwrap();
+        let mut child = command(dir.path(), &["run", "-e", ENDLESS]);
+        child.env("XDG_RUNTIME_DIR", dir.path()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let child = child.spawn().unwrap();
+        let of_root = Path::new("/run/routebricks");
+        let of_user = dir.path().join("routebricks");
+        let directory = if nix::unistd::geteuid().is_root() { of_root } else { &of_user };
+        let socket = directory.join(format!("{}.sock", child.id()));
+        let running = Running { child, socket, dir };
+        let began = Instant::now();
+        while running.show(&["runtime"]).code != 0 {
+            assert!(began.elapsed() < Duration::from_secs(30), "no socket {}", running.socket.display());
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        running
+    }
+
+    fn show(&self, args: &[&str]) -> common::Did {
+        let socket = self.socket.to_str().unwrap();
+        run(self.dir.path(), &[&["show", "--socket", socket], args].concat())
+    }
+
+    fn terminate(mut self) -> (Option<i32>, PathBuf) {
+        let sent = Command::new("kill").arg(self.child.id().to_string()).status().unwrap();
+        assert!(sent.success());
+        (self.child.wait().unwrap().code(), self.socket.clone())
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+#[test]
+fn a_run_ends_when_its_sources_are_exhausted() {
+    let dir = tempfile::tempdir().unwrap();
+    let text = "InfiniteSource(LIMIT $N) -> c :: Counter -> Discard;";
+    let args = ["run", "-e", text, "N=1000", "-j", "2", "--read", "c.count"];
+    assert_eq!(run(dir.path(), &args), did(0, "1000\n", ""));
+    let result = run(dir.path(), &["run", "-e", "Idle -> Discard(", "N=1"]);
+    assert_eq!(result.code, 1);
+    assert!(result.err.starts_with("config:1:"), "{}", result.err);
+}
+
+#[test]
+fn an_address_that_cannot_be_had_is_an_error_at_the_start() {
+    let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = taken.local_addr().unwrap();
+    let result = run(Path::new("."), &["run", "-e", "Idle -> Discard;", "--http", &address.to_string()]);
+    let want = format!(
+        "error: cannot serve HTTP on {address}: Address already in use; another program serves there: choose another \
+         port\n"
+    );
+    assert_eq!(result, did(1, "", &want));
+}
+
+#[test]
+fn show_looks_into_a_running_router() {
+    let running = Running::start();
+    let drops = running.show(&["drops"]);
+    assert_eq!(drops, did(0, "element  class  reason  packets\nsink     Idle   idle         60\n", ""));
+    let runtime: Value = serde_json::from_str(&running.show(&["runtime", "--json"]).out).unwrap();
+    assert_eq!(runtime["schema"], "routebricks.runtime/1");
+    let counter = &runtime["rows"][1];
+    assert_eq!(counter["element"], "c");
+    assert!(counter["packets"].as_u64().unwrap() > 0, "{counter}");
+    let elements = running.show(&["elements"]);
+    let row = elements.out.lines().find(|l| l.starts_with("sink ")).unwrap();
+    let words: Vec<&str> = row.split_whitespace().collect();
+    assert_eq!(words[..4], ["sink", "Idle", "1", "push"], "{row}");
+    let no_ports = "interface  link  MAC  MTU  rx packets  rx bytes  rx lost  tx packets  tx bytes  tx failed  \
+                    queues  driver\n";
+    assert_eq!(running.show(&["interfaces"]), did(0, no_ports, ""));
+    assert_eq!(running.show(&["routes"]), did(0, "element  prefix  gateway  port\n", ""));
+    assert_eq!(running.show(&["fib"]).code, 0);
+    assert_eq!(running.show(&["neighbours"]), did(0, "element  address  MAC  state\n", ""));
+    let (code, socket) = running.terminate();
+    assert_eq!(code, Some(0));
+    assert!(!socket.exists());
+}
+
+#[test]
+fn show_without_a_router() {
+    let dir = tempfile::tempdir().unwrap();
+    let result = run(dir.path(), &["show", "--socket", "none.sock", "drops"]);
+    assert_eq!(result, did(1, "", "error: no answer from none.sock: No such file or directory\n"));
+    let result = run(dir.path(), &["show", "--pid", "4294967295", "drops"]);
+    assert_eq!((result.code, result.out.as_str()), (1, ""));
+    assert_eq!(run(dir.path(), &["show", "nothing"]).code, 2);
+}

@@ -1,0 +1,82 @@
+//! `table` and `doctor`.
+
+mod common;
+
+use common::{did, run};
+use serde_json::Value;
+use std::fs;
+
+#[test]
+fn made_up_tables_are_inspected_and_converted() {
+    let dir = tempfile::tempdir().unwrap();
+    let dir = dir.path();
+    let hops = ["--next-hop", "10.0.2.2@1", "--next-hop", "-@0"];
+    let args = [&["table", "synth", "--count", "2000", "--seed", "7", "-o", "t.txt"][..], &hops].concat();
+    assert_eq!(run(dir, &args), did(0, "", "hole: 198.18.0.0/15 (no route leads there)\n"));
+    let text = fs::read_to_string(dir.join("t.txt")).unwrap();
+    assert_eq!(text.lines().count(), 2000);
+    let printed = run(dir, &[&["table", "synth", "--count", "2000", "--seed", "7"][..], &hops].concat());
+    assert_eq!(printed.out, text, "the same seed gives the same table");
+    assert!(text.lines().all(|l| l.ends_with(" 10.0.2.2 1") || l.ends_with(" 0")), "{text}");
+
+    let stat: Value = serde_json::from_str(&run(dir, &["table", "stat", "--json", "t.txt"]).out).unwrap();
+    let row = &stat["rows"][0];
+    assert_eq!(
+        (&row["family"], &row["routes"], &row["next_hops"]),
+        (&"ipv4".into(), &2000.into(), &2.into())
+    );
+    let stat = run(dir, &["table", "stat", "t.txt"]);
+    assert!(stat.out.starts_with("family     IPv4\nroutes     2000\nnext hops  2\n"), "{}", stat.out);
+
+    assert_eq!(run(dir, &["table", "convert", "t.txt", "t.mrt"]), did(0, "", ""));
+    assert_eq!(run(dir, &["table", "convert", "t.mrt", "u.txt", "--port", "3"]), did(0, "", ""));
+    let prefixes = |name: &str| {
+        let text = fs::read_to_string(dir.join(name)).unwrap();
+        let mut all: Vec<String> = text.lines().map(|l| l.split(' ').next().unwrap().to_owned()).collect();
+        all.sort();
+        all
+    };
+    assert_eq!(prefixes("u.txt"), prefixes("t.txt"));
+}
+
+#[test]
+fn tables_of_ipv6() {
+    let dir = tempfile::tempdir().unwrap();
+    let made =
+        run(dir.path(), &["table", "synth", "--count", "10", "--family", "6", "--next-hop", "fe80::1@2"]);
+    assert_eq!((made.code, made.out.lines().count()), (0, 10));
+    assert_eq!(made.err, "hole: 2001:2::/32 (no route leads there)\n");
+    assert!(made.out.lines().all(|l| l.ends_with(" fe80::1 2")));
+}
+
+#[test]
+fn mistakes_in_tables_have_their_lines() {
+    let dir = tempfile::tempdir().unwrap();
+    fs::write(dir.path().join("bad.txt"), "10.0.0.0/8 1\n10.0.0.0/33 1\nx\n").unwrap();
+    let result = run(dir.path(), &["table", "stat", "bad.txt"]);
+    let lines: Vec<&str> = result.err.lines().collect();
+    assert_eq!((result.code, result.out.as_str(), lines.len()), (1, "", 2));
+    assert!(
+        lines[0].starts_with("bad.txt:2: error: ") && lines[1].starts_with("bad.txt:3: error: "),
+        "{lines:?}"
+    );
+    let missing = run(dir.path(), &["table", "stat", "none.txt"]);
+    assert_eq!(missing, did(1, "", "error: cannot read none.txt: No such file or directory\n"));
+    let many = run(dir.path(), &["table", "synth", "--count", "10000001"]);
+    assert_eq!(many, did(1, "", "error: 10000001 routes are too many: at most 10000000\n"));
+    assert_eq!(run(dir.path(), &["table", "synth", "--next-hop", "x"]).code, 2);
+}
+
+#[test]
+fn doctor_looks_at_this_machine() {
+    let dir = tempfile::tempdir().unwrap();
+    let result = run(dir.path(), &["doctor", "--json"]);
+    assert_eq!((result.code, result.err.as_str()), (0, ""));
+    let table: Value = serde_json::from_str(&result.out).unwrap();
+    assert_eq!(table["schema"], "routebricks.doctor/1");
+    let rows = table["rows"].as_array().unwrap();
+    assert!(rows.iter().all(|r| ["ok", "warn", "bad", "n.a."].contains(&r["verdict"].as_str().unwrap())));
+    assert!(rows.iter().any(|r| r["what"] == "/dev/net/tun"));
+    let text = run(dir.path(), &["doctor"]);
+    assert_eq!(text.out.lines().filter(|l| !l.contains("  -> ")).count(), rows.len() + 2);
+}
