@@ -242,7 +242,11 @@ impl Comparison {
         for chunk in packets.chunks(CHUNK) {
             let mut a = Outputs::of(ours, chunk)?;
             let mut b = Outputs::of(theirs, chunk)?;
-            if chunk.iter().any(|sent| a.get(sent.id) != b.get(sent.id)) {
+            let unforeseen = |sent: &Sent| {
+                let (ours, theirs) = (a.get(sent.id), b.get(sent.id));
+                ours != theirs && find(list, &Difference { sent, ours, theirs }).is_none()
+            };
+            if chunk.iter().any(unforeseen) {
                 a.add(&ours.settle(GRACE)?)?;
                 b.add(&theirs.settle(GRACE)?)?;
             }
@@ -267,7 +271,7 @@ impl Comparison {
         if difference.ours == difference.theirs {
             return;
         }
-        if let Some(foreseen) = list.iter().find(|foreseen| (foreseen.matches)(difference)) {
+        if let Some(foreseen) = find(list, difference) {
             *self.foreseen.entry(foreseen.name).or_default() += 1;
             return;
         }
@@ -310,6 +314,11 @@ impl Comparison {
         }
         text
     }
+}
+
+/// What foresees a difference.
+fn find<'a>(list: &'a [Foreseen], difference: &Difference) -> Option<&'a Foreseen> {
+    list.iter().find(|foreseen| (foreseen.matches)(difference))
 }
 
 impl Difference<'_> {

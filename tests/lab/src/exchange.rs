@@ -43,7 +43,7 @@ pub struct Exchange {
 impl Exchange {
     /// Opens the hosts' ends. With silent hosts it answers ARP requests for them.
     pub fn open(topology: &Topology, hosts: Hosts) -> Result<Exchange> {
-        let ports = Link::all().iter().map(|&link| topology.raw_port(link)).collect::<Result<_>>()?;
+        let ports = topology.links().map(|link| topology.raw_port(link)).collect::<Result<_>>()?;
         Ok(Exchange { ports, hosts, round: 0 })
     }
 
@@ -54,9 +54,10 @@ impl Exchange {
             Hosts::Live => &[Link::host],
             Hosts::Silent => &[Link::host, Link::neighbour],
         };
+        let all: Vec<usize> = (0..self.ports.len()).collect();
         for address in neighbours {
             while !self
-                .sentinels_pass(&[0, 1, 2], *address, Duration::from_millis(300), &mut Vec::new())?
+                .sentinels_pass(&all, *address, Duration::from_millis(300), &mut Vec::new())?
                 .is_empty()
             {
                 go_on()?;
@@ -118,7 +119,7 @@ impl Exchange {
         self.round = self.round.wrapping_add(1);
         let mut missing = Vec::new();
         for &from in from {
-            for to in Link::all().into_iter().filter(|link| link.port != from) {
+            for to in (0..self.ports.len()).filter(|port| *port != from).map(|port| Link { port }) {
                 self.ports[from].send(&sentinel(Link { port: from }, to, address(to), self.round))?;
                 missing.push((from, to.port));
             }

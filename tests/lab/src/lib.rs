@@ -6,7 +6,7 @@
 //! * packets: [`packets`] builds them, [`view`] reads them back, [`exchange`] passes them through a router
 //!   and waits until everything that comes out has come out;
 //! * whole stories: [`topology`] and [`router`] set the stage, [`checks`] says what was expected and seen,
-//!   [`replay`] and [`differential`] judge a router packet by packet.
+//!   [`pcap_ports`] runs a router on capture files, [`replay`] and [`differential`] judge a router packet by packet.
 //!
 //! Every check works with any [`router::Router`]. Linux itself is one of them, which proves the checks.
 
@@ -18,6 +18,7 @@ pub mod exchange;
 pub mod linux;
 pub mod netns;
 pub mod packets;
+pub mod pcap_ports;
 pub mod process;
 pub mod random_options;
 pub mod random_packets;

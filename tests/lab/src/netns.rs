@@ -1,6 +1,7 @@
 //! Network namespaces: made with `ip netns`, removed when dropped.
 
 use std::env;
+use std::ffi::OsStr;
 use std::fs::{self, File};
 use std::io::Write;
 use std::path::PathBuf;
@@ -57,8 +58,8 @@ impl Namespace {
 
     /// A command that will run inside, with the C locale, and that dies with the calling thread.
     pub fn command(&self, program: &str) -> Command {
-        let mut command = Command::new("setpriv");
-        command.args(["--pdeathsig", "KILL", "ip", "netns", "exec", &self.name, program]).env("LC_ALL", "C");
+        let mut command = command("ip");
+        command.args(["netns", "exec", &self.name, program]);
         command
     }
 
@@ -92,6 +93,13 @@ impl Drop for Namespace {
             eprintln!("{error}");
         }
     }
+}
+
+/// A command outside any namespace, with the C locale, that dies with the calling thread.
+pub fn command(program: impl AsRef<OsStr>) -> Command {
+    let mut command = Command::new("setpriv");
+    command.args(["--pdeathsig", "KILL"]).arg(program).env("LC_ALL", "C");
+    command
 }
 
 /// Whether there is a namespace called `name`.
@@ -142,9 +150,16 @@ pub fn skipped() -> bool {
 }
 
 /// Runs a command that must succeed, and gives its standard output.
-fn succeed(command: &mut Command) -> Result<String> {
+pub fn succeed(command: &mut Command) -> Result<String> {
     let output = command.stdin(Stdio::null()).output().cannot(|| format!("run {command:?}"))?;
     checked(command, &output)
+}
+
+/// Runs a command that must succeed, and gives all that it printed, standard error first.
+pub fn printed(command: &mut Command) -> Result<String> {
+    let output = command.stdin(Stdio::null()).output().cannot(|| format!("run {command:?}"))?;
+    let printed = checked(command, &output)?;
+    Ok(String::from_utf8_lossy(&output.stderr).into_owned() + &printed)
 }
 
 fn batch(command: &mut Command, lines: &str) -> Result<()> {

@@ -169,10 +169,18 @@ pub fn icmp(kind: u8, code: u8, rest: [u8; 4], data: &[u8]) -> Vec<u8> {
 
 /// An ARP reply (RFC 826): `sender` says that it has `sender_address`.
 pub fn arp_reply(sender: Mac, sender_address: Ipv4Addr, target: Mac, target_address: Ipv4Addr) -> Vec<u8> {
-    let fixed = [0, 1, 0x08, 0x00, 6, 4, 0, 2];
-    let body =
-        [&fixed[..], &sender.0, &sender_address.octets(), &target.0, &target_address.octets()].concat();
-    ethernet(target, sender, ETHERTYPE_ARP, &body)
+    ethernet(target, sender, ETHERTYPE_ARP, &arp(2, (sender, sender_address), (target, target_address)))
+}
+
+/// An ARP request (RFC 826): `sender` asks everybody who has `wanted`.
+pub fn arp_request(sender: Mac, sender_address: Ipv4Addr, wanted: Ipv4Addr) -> Vec<u8> {
+    let body = arp(1, (sender, sender_address), (Mac([0; 6]), wanted));
+    ethernet(Mac::BROADCAST, sender, ETHERTYPE_ARP, &body)
+}
+
+fn arp(operation: u8, sender: (Mac, Ipv4Addr), target: (Mac, Ipv4Addr)) -> Vec<u8> {
+    let fixed = [0, 1, 0x08, 0x00, 6, 4, 0, operation];
+    [&fixed[..], &sender.0.0, &sender.1.octets(), &target.0.0, &target.1.octets()].concat()
 }
 
 #[cfg(test)]

@@ -3,7 +3,7 @@
 use std::fs::{self, File};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
-use std::process::{Child, ExitStatus, Stdio};
+use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::Duration;
 
 use nix::sys::signal::{Signal, kill};
@@ -31,12 +31,18 @@ impl Process {
         arguments: &[String],
         directory: &Path,
     ) -> Result<Process> {
+        let mut command = namespace.command(program);
+        command.args(arguments);
+        Process::spawn(command, name, directory)
+    }
+
+    /// Starts a command; standard output and error go to `DIRECTORY/NAME.log`.
+    pub fn spawn(mut command: Command, name: &str, directory: &Path) -> Result<Process> {
         let log = directory.join(format!("{name}.log"));
         let file = File::create(&log).cannot(|| format!("create {}", log.display()))?;
         let same = file.try_clone().cannot(|| format!("write {}", log.display()))?;
-        let mut command = namespace.command(program);
         // A group of its own, so that a Ctrl-C at the terminal reaches only us and we end it in order.
-        command.args(arguments).stdin(Stdio::null()).stdout(file).stderr(same).process_group(0);
+        command.stdin(Stdio::null()).stdout(file).stderr(same).process_group(0);
         let child = command.spawn().cannot(|| format!("start {name}"))?;
         Ok(Process { name: name.to_owned(), child, log, ended: None })
     }
@@ -104,6 +110,15 @@ impl Process {
         })
     }
 
+    /// Kills it without warning, and waits until it is gone.
+    pub fn kill(&mut self) {
+        if self.ended.is_none() {
+            // It may have ended in between, which is what we want.
+            let _ = self.child.kill();
+            self.ended = self.child.wait().ok();
+        }
+    }
+
     /// Sends SIGTERM and waits for the end.
     ///
     /// # Errors
@@ -132,14 +147,6 @@ impl Process {
         let lines: Vec<&str> = printed.lines().collect();
         let tail = &lines[lines.len().saturating_sub(20)..];
         tail.iter().map(|line| format!("  | {line}\n")).collect()
-    }
-
-    fn kill(&mut self) {
-        if self.ended.is_none() {
-            // It may have ended in between, which is what we want.
-            let _ = self.child.kill();
-            self.ended = self.child.wait().ok();
-        }
     }
 }
 

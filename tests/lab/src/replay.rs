@@ -131,9 +131,19 @@ pub fn plan(count: usize, seed: u64, table: &RouteTable) -> Result<Vec<Planned>>
     (0..count).map(|number| maker.packet(id_of(number))).collect()
 }
 
-/// The identification of the `number`th packet: unique within a chunk, never 0 or that of a sentinel.
+/// How many packets can be told from each other: identifications are never 0 or that of a sentinel.
+const IDS: usize = 60_000;
+
+/// The identification of the `number`th packet: unique among [`IDS`] that follow each other.
 fn id_of(number: usize) -> u16 {
-    (number % 60_000) as u16 + 1
+    (number % IDS) as u16 + 1
+}
+
+/// Which of `count` packets from `start` on has identification `id`.
+fn place_of(id: u16, start: usize, count: usize) -> Option<usize> {
+    let number = usize::from(id).checked_sub(1).filter(|number| *number < IDS)?;
+    let place = (number + IDS - start % IDS) % IDS;
+    (place < count).then_some(place)
 }
 
 struct Maker<'a> {
@@ -267,27 +277,44 @@ struct Tally {
 
 /// Sends the capture and checks, kind by kind, that exactly the right packets came out.
 pub fn run(exchange: &mut Exchange, plan: &[Planned]) -> Result<Vec<Check>> {
-    let mut tallies: BTreeMap<Kind, Tally> = BTreeMap::new();
-    let mut strange = 0;
-    for (chunk_number, chunk) in plan.chunks(CHUNK).enumerate() {
+    let mut verdicts = Verdicts::default();
+    for (number, chunk) in plan.chunks(CHUNK).enumerate() {
         let arrivals = exchange.pass(chunk.iter().map(|planned| (INPUT, planned.frame.as_slice())))?;
+        verdicts.add(number * CHUNK, chunk, &arrivals);
+    }
+    Ok(verdicts.checks())
+}
+
+/// What became of the packets so far, by kind.
+#[derive(Debug, Default)]
+struct Verdicts {
+    tallies: BTreeMap<Kind, Tally>,
+    strange: usize,
+}
+
+impl Verdicts {
+    /// Notes what came out for a chunk of the capture that begins with packet `start`.
+    fn add(&mut self, start: usize, chunk: &[Planned], arrivals: &[Arrival]) {
         let mut by_number: BTreeMap<usize, Vec<&Arrival>> = BTreeMap::new();
-        for arrival in &arrivals {
-            let place = quoted_or_own_id(&arrival.frame)
-                .and_then(|id| (0..chunk.len()).find(|place| id_of(chunk_number * CHUNK + place) == id));
-            match place {
+        for arrival in arrivals {
+            let id = quoted_or_own_id(&arrival.frame);
+            match id.and_then(|id| place_of(id, start, chunk.len())) {
                 Some(place) => by_number.entry(place).or_default().push(arrival),
-                None => strange += 1,
+                None => self.strange += 1,
             }
         }
         for (place, planned) in chunk.iter().enumerate() {
             let out = by_number.remove(&place).unwrap_or_default();
-            note(tallies.entry(planned.kind).or_default(), planned, &out);
+            note(self.tallies.entry(planned.kind).or_default(), planned, &out);
         }
     }
-    let mut checks: Vec<Check> = tallies.into_iter().map(|(kind, tally)| verdict(kind, tally)).collect();
-    checks.push(Check::same("replay: anything else out", "0", strange));
-    Ok(checks)
+
+    fn checks(self) -> Vec<Check> {
+        let mut checks: Vec<Check> =
+            self.tallies.into_iter().map(|(kind, tally)| verdict(kind, tally)).collect();
+        checks.push(Check::same("replay: anything else out", "0", self.strange));
+        checks
+    }
 }
 
 fn note(tally: &mut Tally, planned: &Planned, out: &[&Arrival]) {
@@ -374,6 +401,15 @@ mod tests {
             let count = a.iter().filter(|planned| planned.kind == kind).count();
             assert!(count > 0 && count.abs_diff(20 * share as usize) < 150, "{kind:?}: {count}");
         }
+    }
+
+    #[test]
+    fn packets_are_found_by_their_identification() {
+        for (start, count) in [(0, 5), (59_998, 5), (120_003, 60_000)] {
+            let found = (start..start + count).map(|number| place_of(id_of(number), start, count));
+            assert!(found.eq((0..count).map(Some)), "{start}");
+        }
+        assert_eq!([0, 6, 0xffff].map(|id| place_of(id, 0, 5)), [None; 3]);
     }
 
     #[test]

@@ -2,19 +2,27 @@
 
 use std::env;
 use std::path::{Path, PathBuf};
-use std::process::ExitStatus;
+use std::process::{Command, ExitStatus};
 use std::time::Duration;
 
+use serde_json::Value;
+
 use crate::checks::Check;
-use crate::netns::Namespace;
+use crate::netns::{self, Namespace};
 use crate::process::Process;
 use crate::router::Router;
-use crate::{Error, Result};
+use crate::{Context, Error, Result};
 
 /// How long it may take to end after SIGTERM.
 const END: Duration = Duration::from_secs(10);
+/// How long it may take to read a million routes and open its ports.
+const START: Duration = Duration::from_secs(60);
 /// What it prints at the end when every packet buffer is back in its pool.
 const NO_LEAK: &str = "0 buffers missing";
+/// The environment variable that names the binary.
+const VARIABLE: &str = "ROUTEBRICKS";
+/// The environment variable that names an ordinary user's directory for sockets.
+const RUNTIME: &str = "XDG_RUNTIME_DIR";
 
 /// How to start it.
 #[derive(Clone, Debug)]
@@ -27,30 +35,105 @@ pub struct Launch {
     pub ready: String,
     /// How long that may take.
     pub limit: Duration,
-    /// Arguments with which the same binary, run beside it, prints its counters.
-    pub show: Option<Vec<String>>,
+    /// Arguments with which the same binary, run beside it, prints its counters: a list for each table. `--pid` and
+    /// its process id are put behind each.
+    pub show: Vec<Vec<String>>,
+}
+
+impl Launch {
+    /// The file `name` of `conf/`, unchanged, with values for its variables (`NAME=value`) and other arguments of
+    /// `run`.
+    ///
+    /// # Errors
+    /// If there is no binary.
+    pub fn conf(name: &str, arguments: &[&str]) -> Result<Launch> {
+        let file = conf(name).display().to_string();
+        let words = [&["run", file.as_str()], arguments].concat();
+        Ok(Launch {
+            program: binary()?,
+            arguments: words.into_iter().map(str::to_owned).collect(),
+            ready: "routebricks: ready:".to_owned(),
+            limit: START,
+            show: Vec::new(),
+        })
+    }
+
+    /// The same, with `routebricks show WHAT` for each of `tables` as its counters.
+    #[must_use]
+    pub fn showing(mut self, tables: &[&str]) -> Launch {
+        self.show = tables.iter().map(|what| vec!["show".to_owned(), (*what).to_owned()]).collect();
+        self
+    }
+}
+
+/// The path of a file of `conf/`.
+pub fn conf(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../conf").join(name)
 }
 
 /// A running `routebricks` process.
 #[derive(Debug)]
-pub struct Routebricks<'a> {
+pub struct Routebricks {
     launch: Launch,
-    namespace: &'a Namespace,
     process: Process,
+    /// Where an ordinary user's routers have their sockets.
+    runtime: PathBuf,
 }
 
-impl<'a> Routebricks<'a> {
+impl Routebricks {
     /// Starts it and waits until it is ready. Its log is `DIRECTORY/routebricks.log`.
-    pub fn start(namespace: &'a Namespace, launch: Launch, directory: &Path) -> Result<Routebricks<'a>> {
-        let program = launch.program.display().to_string();
-        let mut process = Process::start(namespace, "routebricks", &program, &launch.arguments, directory)?;
+    pub fn start(namespace: &Namespace, launch: Launch, directory: &Path) -> Result<Routebricks> {
+        let command = namespace.command(&launch.program.display().to_string());
+        Routebricks::spawn(command, launch, directory)
+    }
+
+    /// Starts it outside any namespace, and waits until it is ready.
+    pub fn start_here(launch: Launch, directory: &Path) -> Result<Routebricks> {
+        Routebricks::spawn(netns::command(&launch.program), launch, directory)
+    }
+
+    fn spawn(mut command: Command, launch: Launch, directory: &Path) -> Result<Routebricks> {
+        let runtime = directory.to_owned();
+        command.args(&launch.arguments).env(RUNTIME, &runtime);
+        let mut process = Process::spawn(command, "routebricks", directory)?;
         process.wait_for_line(&launch.ready, launch.limit)?;
-        Ok(Routebricks { launch, namespace, process })
+        Ok(Routebricks { launch, process, runtime })
+    }
+
+    /// The rows of one of its tables: `routebricks show WHAT --json`.
+    pub fn rows(&self, what: &str) -> Result<Vec<Value>> {
+        let printed = self.beside(&["show".to_owned(), what.to_owned(), "--json".to_owned()])?;
+        let mut table: Value =
+            serde_json::from_str(&printed).cannot(|| format!("read the table {what}"))?;
+        match table["rows"].take() {
+            Value::Array(rows) => Ok(rows),
+            _ => Err(Error::new(format!("the table {what} has no rows"))),
+        }
+    }
+
+    /// What the same binary, run beside it with `--pid`, prints.
+    fn beside(&self, arguments: &[String]) -> Result<String> {
+        let mut command = netns::command(&self.launch.program);
+        let id = self.process.id().to_string();
+        command.args(arguments).args(["--pid", &id]).env(RUNTIME, &self.runtime);
+        netns::succeed(&mut command)
     }
 
     /// The running process.
     pub fn process(&self) -> &Process {
         &self.process
+    }
+
+    /// Kills it: it has no time to clean up.
+    pub fn kill(&mut self) {
+        self.process.kill();
+    }
+
+    /// What it said of its buffers and their memory when it was ready.
+    pub fn memory(&self) -> String {
+        let printed = self.process.printed().unwrap_or_default();
+        let line = printed.lines().find(|line| line.contains(&self.launch.ready));
+        line.unwrap_or("nothing said").to_owned()
     }
 
     fn ending(&self, status: ExitStatus) -> Result<Vec<Check>> {
@@ -64,19 +147,33 @@ impl<'a> Routebricks<'a> {
                 line.trim_start().starts_with(NO_LEAK) || line.contains(&format!(" {NO_LEAK}"))
             }),
         );
-        Ok(vec![Check::same("how the router ended", "exit status: 0", status), leak])
+        let mut checks = vec![Check::same("how the router ended", "exit status: 0", status), leak];
+        checks.extend(seen.and_then(balance));
+        Ok(checks)
     }
 }
 
-impl Router for Routebricks<'_> {
+/// `A packets in, B out, C lost`: whether the books balance.
+fn balance(line: &str) -> Option<Check> {
+    let figure = |behind: &str| {
+        let before = line.split_once(behind)?.0;
+        before.rsplit(|c: char| !c.is_ascii_digit()).next()?.parse::<u64>().ok()
+    };
+    let (entered, left, lost) = (figure(" packets in")?, figure(" out")?, figure(" lost")?);
+    let seen = format!("{entered} in, {left} out, {lost} lost");
+    let holds = entered == left + lost && entered > 0;
+    Some(Check::that("its books at the end", "in = out + lost", seen, holds))
+}
+
+impl Router for Routebricks {
     fn title(&self) -> &str {
         "routebricks"
     }
 
     fn live_table(&mut self) -> Result<Option<String>> {
-        let Some(arguments) = &self.launch.show else { return Ok(None) };
-        let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
-        self.namespace.run(&self.launch.program.display().to_string(), &arguments).map(Some)
+        let tables: Vec<String> =
+            self.launch.show.iter().map(|arguments| self.beside(arguments)).collect::<Result<_>>()?;
+        Ok((!tables.is_empty()).then(|| tables.join("\n")))
     }
 
     fn stop(&mut self) -> Result<Vec<Check>> {
@@ -85,13 +182,14 @@ impl Router for Routebricks<'_> {
     }
 }
 
-/// The binary: `$ROUTEBRICKS_BIN`, or the newest build beside the running program's own.
+/// The binary: `$ROUTEBRICKS`, or the newest build beside the running program's own.
 ///
 /// # Errors
 /// If there is none; says how to get one.
 pub fn binary() -> Result<PathBuf> {
-    if let Some(path) = env::var_os("ROUTEBRICKS_BIN") {
-        return Ok(PathBuf::from(path));
+    if let Some(path) = env::var_os(VARIABLE).map(PathBuf::from) {
+        let missing = || Error::new(format!("{VARIABLE} is {}, which is no file", path.display()));
+        return if path.is_file() { Ok(path) } else { Err(missing()) };
     }
     let own = env::current_exe().unwrap_or_default();
     // The program is target/PROFILE/NAME, a test target/PROFILE/deps/NAME.
@@ -104,6 +202,8 @@ pub fn binary() -> Result<PathBuf> {
     });
     let changed = |path: &PathBuf| path.metadata().and_then(|data| data.modified()).ok();
     builds.filter(|path| path.is_file()).max_by_key(changed).ok_or_else(|| {
-        Error::new("there is no routebricks binary: build it (cargo build -p router) or set ROUTEBRICKS_BIN")
+        Error::new(format!(
+            "there is no routebricks binary: build it (cargo build -p router --features dpdk) or set {VARIABLE}"
+        ))
     })
 }

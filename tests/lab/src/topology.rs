@@ -1,4 +1,4 @@
-//! Three hosts on three subnets around one router.
+//! Three hosts, or four, on as many subnets around one router.
 //!
 //! ```text
 //!   h1 10.0.1.2 ─ eth0 ──── eth1 ┐
@@ -17,7 +17,7 @@ use crate::packets::Mac;
 use crate::table::{Prefix, Route};
 use crate::veth::{self, End};
 
-/// How many hosts, links and router ports there are.
+/// How many hosts, links and router ports there usually are.
 pub const HOSTS: usize = 3;
 /// MTU of the links of h1 and h2.
 pub const MTU: u16 = 1500;
@@ -26,7 +26,7 @@ pub const SMALL_MTU: u16 = 1400;
 /// What a host calls its interface.
 pub const HOST_INTERFACE: &str = "eth0";
 /// What the router calls its interfaces, port 0 first.
-pub const ROUTER_INTERFACES: [&str; HOSTS] = ["eth1", "eth2", "eth3"];
+pub const ROUTER_INTERFACES: [&str; 4] = ["eth1", "eth2", "eth3", "eth4"];
 
 /// One of the links: host h`N+1` and port `N` of the router.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -36,7 +36,7 @@ pub struct Link {
 }
 
 impl Link {
-    /// All links in order.
+    /// The three usual links in order.
     pub fn all() -> [Link; HOSTS] {
         [0, 1, 2].map(|port| Link { port })
     }
@@ -112,12 +112,18 @@ pub struct Topology {
 impl Topology {
     /// Builds it. The namespaces are called `PREFIX-h1`, ..., `PREFIX-router`.
     pub fn build(prefix: &str, hosts: Hosts) -> Result<Topology> {
+        Topology::of(HOSTS, prefix, hosts)
+    }
+
+    /// The same with `count` hosts, at most as many as there are [`ROUTER_INTERFACES`].
+    pub fn of(count: usize, prefix: &str, hosts: Hosts) -> Result<Topology> {
         let router = Namespace::named(&format!("{prefix}-router"))?;
-        let names = (1..=HOSTS).map(|number| Namespace::named(&format!("{prefix}-h{number}")));
+        let names = (1..=count.min(ROUTER_INTERFACES.len()))
+            .map(|number| Namespace::named(&format!("{prefix}-h{number}")));
         let topology = Topology { hosts: names.collect::<Result<_>>()?, router };
-        let cables: Vec<(End, End)> = Link::all().iter().map(|&link| topology.cable(link)).collect();
+        let cables: Vec<(End, End)> = topology.links().map(|link| topology.cable(link)).collect();
         veth::connect(&cables)?;
-        for link in Link::all() {
+        for link in topology.links() {
             let host = topology.host(link);
             veth::finish_frames(host, HOST_INTERFACE)?;
             if hosts == Hosts::Live {
@@ -131,6 +137,11 @@ impl Topology {
         Ok(topology)
     }
 
+    /// Its links in order.
+    pub fn links(&self) -> impl Iterator<Item = Link> + use<> {
+        (0..self.hosts.len()).map(|port| Link { port })
+    }
+
     /// The namespace of a link's host.
     pub fn host(&self, link: Link) -> &Namespace {
         &self.hosts[link.port]
@@ -139,6 +150,17 @@ impl Topology {
     /// The namespace of the router.
     pub fn router(&self) -> &Namespace {
         &self.router
+    }
+
+    /// The namespaces, addresses and cables, for a person.
+    pub fn picture(&self) -> String {
+        let lines = Link::all().map(|link| {
+            let host = self.host(link).name();
+            let (address, port, mtu) = (link.host(), link.router_interface(), link.mtu());
+            let middle = if link.port == 1 { format!("├ {}", self.router.name()) } else { "│".to_owned() };
+            format!("{host} {address} ─ {HOST_INTERFACE} ─ MTU {mtu} ─ {port} {middle}")
+        });
+        lines.join("\n")
     }
 
     /// A raw socket at the host's end of a link.

@@ -23,12 +23,17 @@ pub fn write<'a>(path: &Path, frames: impl Iterator<Item = &'a [u8]>) -> Result<
 
 /// Reads all frames of a pcap file.
 pub fn read(path: &Path) -> Result<Vec<Vec<u8>>> {
+    Ok(read_timed(path)?.into_iter().map(|(_, frame)| frame).collect())
+}
+
+/// Reads all frames of a pcap file, each with the time since 1970 at which it was captured.
+pub fn read_timed(path: &Path) -> Result<Vec<(Duration, Vec<u8>)>> {
     let file = File::open(path).cannot(|| format!("open {}", path.display()))?;
     let mut reader = PcapReader::new(BufReader::new(file)).cannot(|| format!("read {}", path.display()))?;
     let mut frames = Vec::new();
     while let Some(packet) = reader.next_packet() {
         let packet = packet.cannot(|| format!("read frame {} of {}", frames.len(), path.display()))?;
-        frames.push(packet.data.into_owned());
+        frames.push((packet.timestamp, packet.data.into_owned()));
     }
     Ok(frames)
 }

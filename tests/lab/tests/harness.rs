@@ -30,7 +30,7 @@ fn script(text: &str, show: Option<&str>) -> Launch {
         arguments: arguments(text),
         ready: "ready".to_owned(),
         limit: Duration::from_secs(5),
-        show: show.map(arguments),
+        show: show.map(arguments).into_iter().collect(),
     }
 }
 
@@ -100,12 +100,15 @@ fn the_end_of_a_router_is_judged() -> Result<()> {
         return Ok(());
     }
     let namespace = Namespace::unique("router")?;
-    for (last, code, expected) in [
-        ("0 buffers missing", 0, [true, true]),
-        ("10 buffers missing", 0, [true, false]),
-        ("pool p: 0 buffers missing", 0, [true, true]),
-        ("bye", 1, [false, false]),
-    ] {
+    let cases: [(&str, i32, &[bool]); 6] = [
+        ("0 buffers missing", 0, &[true, true]),
+        ("10 buffers missing", 0, &[true, false]),
+        ("pool p: 0 buffers missing", 0, &[true, true]),
+        ("x: stopped: 30 packets in, 20 out, 10 lost, 0 buffers missing", 0, &[true, true, true]),
+        ("x: stopped: 30 packets in, 20 out, 9 lost, 0 buffers missing", 0, &[true, true, false]),
+        ("bye", 1, &[false, false]),
+    ];
+    for (last, code, expected) in cases {
         let directory = tempfile::tempdir().unwrap();
         let text = format!("trap 'echo {last}; exit {code}' TERM; echo ready; while :; do sleep 0.01; done");
         let mut router =

@@ -1,6 +1,8 @@
-//! Three Linux hosts, one router, and everything that it must do.
+//! Three Linux hosts, one router with a million routes, and everything that it must do.
 
-use std::path::{Path, PathBuf};
+use std::fs;
+use std::io::Write as _;
+use std::path::Path;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
@@ -9,34 +11,43 @@ use lab::checks::Checks;
 use lab::exchange::Exchange;
 use lab::linux::LinuxRouter;
 use lab::report::thousands;
+use lab::routebricks::{self, Launch, Routebricks};
 use lab::router::Router;
 use lab::steps::Stage;
 use lab::table::{RouteTable, synthetic};
 use lab::topology::{Hosts, Link, Topology};
-use lab::{Result, netns, wait};
+use lab::{Context, Result, netns, wait};
 
 /// Prefixes in the table when Linux is the router.
 const FEW: usize = 2_000;
+/// The configuration of the router under test, in `conf/`.
+const CONFIGURATION: &str = "ip-router.click";
 
 /// Joins three Linux hosts by a router and checks what it does. Exit code 0: every check holds.
 #[derive(Parser)]
 struct Options {
     /// Who routes.
-    #[arg(long, value_enum, default_value_t = Who::Linux)]
+    #[arg(long, value_enum, default_value_t = Who::Routebricks)]
     router: Who,
-    /// Leave everything up afterwards, until Ctrl-C.
+    /// How many prefixes routebricks is given; the hosts' subnets are added.
+    #[arg(long, default_value_t = 1_000_000)]
+    prefixes: usize,
+    /// Leave everything up afterwards, until Ctrl-C (as does KEEP=1 in the environment).
     #[arg(long)]
     keep: bool,
 }
 
-#[derive(Clone, Copy, ValueEnum)]
+#[derive(Clone, Copy, PartialEq, ValueEnum)]
 enum Who {
+    /// Ours: conf/ip-router.click on DPDK ports.
+    Routebricks,
     /// The kernel's own forwarding: shows that the checks are right.
     Linux,
 }
 
 fn main() -> ExitCode {
-    let options = Options::parse();
+    let mut options = Options::parse();
+    options.keep |= std::env::var_os("KEEP").is_some_and(|value| !value.is_empty() && value != "0");
     match demo(&options) {
         Ok(true) => ExitCode::SUCCESS,
         Ok(false) => ExitCode::FAILURE,
@@ -60,30 +71,31 @@ fn demo(options: &Options) -> Result<bool> {
     let mut checks = Checks::default();
 
     checks.heading("three hosts, one router");
-    let table = table();
-    let topology = Topology::build(&prefix(), Hosts::Live)?;
-    let mut router = start_router(options.router, &topology, &table)?;
-    Exchange::open(&topology, Hosts::Live)?.open_ways(Duration::from_secs(20))?;
-    println!(
-        "  {} forwards, {} routes, {:.1} s",
-        router.title(),
-        thousands(table.routes().len()),
-        seconds(start)
-    );
+    let prefix = prefix();
+    let topology = progress("namespaces and cables", || Topology::build(&prefix, Hosts::Live))?;
+    println!("  {}", topology.picture().replace('\n', "\n  "));
+    let (mut router, table) = match options.router {
+        Who::Linux => linux(&topology)?,
+        Who::Routebricks => ours(&topology, directory.path(), options.prefixes)?,
+    };
+    progress("every host is reached", || {
+        Exchange::open(&topology, Hosts::Live)?.open_ways(Duration::from_secs(20))
+    })?;
+    println!("  {} forwards, {} routes", router.title(), thousands(table.routes().len()));
 
     Stage { topology: &topology, table: &table, directory: directory.path() }.run(&mut checks)?;
     if let Some(text) = router.live_table()? {
-        checks.heading("what the router counted");
+        checks.heading("what the running router has counted");
         println!("{text}");
     }
     if options.keep {
         println!("\n{}", checks.summary());
-        play(&topology, directory.path());
+        play(&topology, directory.path(), options.router);
     }
     checks.heading("the end");
     router.stop()?.into_iter().for_each(|check| checks.add(check));
     println!("\n{}", checks.summary());
-    println!("{:.1} s", seconds(start));
+    println!("{:.1} s", start.elapsed().as_secs_f64());
     Ok(checks.all_hold())
 }
 
@@ -93,25 +105,62 @@ fn prefix() -> String {
     if taken { netns::unique_prefix() } else { "rb".to_owned() }
 }
 
-fn start_router(who: Who, topology: &Topology, table: &RouteTable) -> Result<Box<dyn Router>> {
-    match who {
-        Who::Linux => Ok(Box::new(LinuxRouter::start(topology, table, Hosts::Live)?)),
-    }
+/// Says what is being done, does it, and says how long it took.
+fn progress<T>(what: &str, work: impl FnOnce() -> Result<T>) -> Result<T> {
+    print!("  {what} ...");
+    // Somebody may be watching; if nobody can, it does not matter.
+    let _ = std::io::stdout().flush();
+    let start = Instant::now();
+    let done = work();
+    println!(" {}{:.1} s", if done.is_ok() { "" } else { "failed after " }, start.elapsed().as_secs_f64());
+    done
 }
 
-/// Random prefixes behind h2 and h3, and the subnets.
-fn table() -> RouteTable {
+fn linux(topology: &Topology) -> Result<(Box<dyn Router>, RouteTable)> {
     let hops = [Link { port: 1 }, Link { port: 2 }].map(|link| (link.host(), link.port));
     let mut routes = synthetic(FEW, 1, &hops);
     routes.extend(Link::all().iter().flat_map(|link| link.routes()));
-    RouteTable::new(routes)
+    let table = RouteTable::new(routes);
+    let router = progress("Linux reads its table", || LinuxRouter::start(topology, &table, Hosts::Live))?;
+    Ok((Box::new(router), table))
+}
+
+/// Makes the table with `routebricks table synth`, adds the hosts' subnets, and starts the router with it.
+fn ours(
+    topology: &Topology,
+    directory: &Path,
+    prefixes: usize,
+) -> Result<(Box<dyn Router>, RouteTable)> {
+    let path = directory.join("routes.txt");
+    let what = format!("a table of {} prefixes is made", thousands(prefixes));
+    progress(&what, || make_table(topology, &path, prefixes))?;
+    let table = progress("the checks read it, too", || RouteTable::read(&path))?;
+    let launch = Launch::conf(CONFIGURATION, &[&format!("TABLE={}", path.display())])?;
+    println!("  {} {}", launch.program.display(), launch.arguments.join(" "));
+    let launch = launch.showing(&["interfaces", "runtime", "drops"]);
+    let router =
+        progress("it reads the table and opens its ports", || Routebricks::start(topology.router(), launch, directory))?;
+    println!("  {}", router.memory());
+    Ok((Box::new(router), table))
+}
+
+fn make_table(topology: &Topology, path: &Path, prefixes: usize) -> Result<()> {
+    let program = routebricks::binary()?.display().to_string();
+    let (count, file) = (prefixes.to_string(), path.display().to_string());
+    let hops = [Link { port: 1 }, Link { port: 2 }].map(|link| format!("{}@{}", link.host(), link.port));
+    let mut arguments = vec!["table", "synth", "--count", &count, "--seed", "1", "-o", &file];
+    arguments.extend(hops.iter().flat_map(|hop| ["--next-hop", hop]));
+    topology.router().run(&program, &arguments)?;
+    let subnets = RouteTable::new(Link::all().iter().flat_map(|link| link.routes()).collect());
+    let mut file = fs::OpenOptions::new().append(true).open(path).cannot(|| format!("open {}", path.display()))?;
+    file.write_all(subnets.text().as_bytes()).cannot(|| format!("write {}", path.display()))
 }
 
 /// Says how to play, and waits for Ctrl-C.
-fn play(topology: &Topology, directory: &Path) {
+fn play(topology: &Topology, directory: &Path, who: Who) {
     let [h1, _, h3] = Link::all();
     let (first, last) = (topology.host(h1).name(), topology.host(h3).name());
-    let capture: PathBuf = directory.join("capture.pcap");
+    let capture = directory.join("capture.pcap");
     println!("\n== everything stays up until Ctrl-C; in another terminal, for example");
     println!("  ip netns exec {first} ping {}", h3.host());
     println!("  ip netns exec {first} traceroute -n {}", h3.host());
@@ -119,11 +168,13 @@ fn play(topology: &Topology, directory: &Path) {
     println!("  ip netns exec {last} iperf3 -s -1 &");
     println!("  ip netns exec {first} iperf3 -c {}", h3.host());
     println!("  tcpdump -nr {} | less", capture.display());
+    if who == Who::Routebricks {
+        if let Ok(program) = routebricks::binary() {
+            println!("  watch -n 1 {} show drops", program.display());
+        }
+        println!("  less {}", directory.join("routebricks.log").display());
+    }
     while !wait::interrupted() {
         std::thread::sleep(Duration::from_millis(100));
     }
-}
-
-fn seconds(start: Instant) -> f64 {
-    start.elapsed().as_secs_f64()
 }

@@ -1,16 +1,21 @@
 //! Random packets through a router and through Linux: whatever differs must have been foreseen.
 
+mod foreseen;
+
+use std::fs;
 use std::time::Duration;
 
-use lab::Result;
 use lab::differential::{Comparison, Foreseen, Output};
 use lab::exchange::Exchange;
 use lab::linux::LinuxRouter;
 use lab::netns;
 use lab::packets::ICMP;
 use lab::random_packets::{Generator, Sent};
+use lab::routebricks::{Launch, Routebricks};
+use lab::router::Router;
 use lab::table::{RouteTable, synthetic};
 use lab::topology::{Hosts, Link, Topology};
+use lab::{Context, Error, Result};
 
 const PACKETS: usize = 100_000;
 const SEED: u64 = 2009;
@@ -43,6 +48,36 @@ fn linux(table: &RouteTable) -> Result<Linux> {
     let mut exchange = Exchange::open(&topology, Hosts::Silent)?;
     exchange.open_ways(Duration::from_secs(10))?;
     Ok(Linux { exchange, _router: router, topology })
+}
+
+/// `conf/ip-router.click` forwards, cuts, refuses and drops what Linux does; where it does not, a predicate says why.
+#[test]
+fn our_router_is_like_linux() -> Result<()> {
+    if netns::skipped() {
+        return Ok(());
+    }
+    let table = table();
+    let directory = tempfile::tempdir().map_err(|error| Error::new(error.to_string()))?;
+    let routes = directory.path().join("routes.txt");
+    fs::write(&routes, table.text()).cannot(|| "write routes".to_owned())?;
+    let topology = Topology::build(&netns::unique_prefix(), Hosts::Silent)?;
+    let launch = Launch::conf("ip-router.click", &[&format!("TABLE={}", routes.display())])?;
+    let mut router = Routebricks::start(topology.router(), launch, directory.path())?;
+    let mut ours = Exchange::open(&topology, Hosts::Silent)?;
+    ours.open_ways(Duration::from_secs(10))?;
+    let mut theirs = linux(&table)?;
+    let packets = packets(&table)?;
+    let comparison = Comparison::run(&mut ours, &mut theirs.exchange, &packets, foreseen::LIST)?;
+    println!("{}", comparison.report(foreseen::LIST));
+    assert_eq!(comparison.sent, PACKETS);
+    assert_eq!(comparison.unforeseen, 0, "{}", comparison.report(foreseen::LIST));
+    // A predicate that matches nothing describes nothing.
+    for foreseen in foreseen::LIST {
+        assert!(comparison.foreseen.contains_key(foreseen.name), "{} does not occur", foreseen.name);
+    }
+    let wrong: Vec<_> = router.stop()?.into_iter().filter(|check| !check.holds).collect();
+    assert!(wrong.is_empty(), "{wrong:?}");
+    Ok(())
 }
 
 /// Proves the harness: it loses nothing, invents nothing, and takes nothing for another.

@@ -1,0 +1,153 @@
+//! What is wrong from the start is said once and plainly, and nothing is left behind; what is wrong with a packet is
+//! counted under its name, and the router goes on.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use lab::exchange::Exchange;
+use lab::netns::{self, Namespace};
+use lab::packets::{ETHERTYPE_IP, Ip, Mac, UDP, ethernet};
+use lab::routebricks::{Launch, Routebricks, binary};
+use lab::router::Router;
+use lab::topology::{Hosts, Link, Topology};
+use lab::veth::{self, End};
+use lab::{Context, Error, Result, trace};
+use tempfile::TempDir;
+
+/// A nobody: uid and gid of Debian's user of that name.
+const NOBODY: &str = "65534";
+
+fn directory() -> Result<TempDir> {
+    tempfile::tempdir().map_err(|error| Error::new(error.to_string()))
+}
+
+fn end<'a>(namespace: &'a Namespace, interface: &'a str, number: u8) -> End<'a> {
+    End { namespace, interface, mac: Mac([2, 0, 0, 0, 0, number]), mtu: 1500 }
+}
+
+/// A namespace with a cable between its interfaces `eth1` and `eth2`.
+fn cable() -> Result<Namespace> {
+    let namespace = Namespace::unique("bad")?;
+    veth::connect(&[(end(&namespace, "eth1", 1), end(&namespace, "eth2", 2))])?;
+    Ok(namespace)
+}
+
+/// What a configuration that cannot run says, having run `command` with it to its end.
+///
+/// It must have ended with exit code 1 after exactly one error, and have left nothing behind.
+fn refused(mut command: Command, text: &str, directory: &Path) -> Result<String> {
+    let output = directory.join("said");
+    let file = fs::File::create(&output).cannot(|| format!("create {}", output.display()))?;
+    let same = file.try_clone().cannot(|| format!("write {}", output.display()))?;
+    command.args(["run", "-e", text]).current_dir(directory).stdout(file).stderr(same);
+    let mut child = command.spawn().cannot(|| "start routebricks".to_owned())?;
+    let id = child.id();
+    let status = child.wait().cannot(|| "wait for routebricks".to_owned())?;
+    let said = fs::read_to_string(&output).cannot(|| format!("read {}", output.display()))?;
+    let errors = said.lines().filter(|line| line.contains("error: ")).count();
+    assert_eq!((status.code(), errors), (Some(1), 1), "{text}\n{said}");
+    for left in [format!("/run/routebricks/{id}.sock"), format!("/var/run/dpdk/routebricks-{id}")] {
+        assert!(!Path::new(&left).exists(), "{left} is left behind by {text}");
+    }
+    Ok(said)
+}
+
+/// The same for the binary as it is.
+fn refused_here(text: &str, directory: &Path) -> Result<String> {
+    refused(netns::command(binary()?), text, directory)
+}
+
+fn assert_says(said: &str, parts: &[&str]) {
+    for part in parts {
+        assert!(said.contains(part), "{part:?} is missing in:\n{said}");
+    }
+}
+
+#[test]
+fn an_unknown_class_is_named_with_its_place() -> Result<()> {
+    let directory = directory()?;
+    let said = refused_here("Idle -> CheckIPHeadr(14) -> Discard;", directory.path())?;
+    assert_says(&said, &["CheckIPHeadr", "did you mean", "CheckIPHeader", "^"]);
+    Ok(())
+}
+
+#[test]
+fn captures_that_cannot_be_read_are_named() -> Result<()> {
+    let directory = directory()?;
+    let path = directory.path();
+    let frames = [vec![1; 60], vec![2; 60]];
+    trace::write(&path.join("good.pcap"), frames.iter().map(Vec::as_slice))?;
+    let good = fs::read(path.join("good.pcap")).cannot(|| "read good.pcap".to_owned())?;
+    fs::create_dir(path.join("folder.pcap")).cannot(|| "make folder.pcap".to_owned())?;
+    fs::write(path.join("text.pcap"), "no capture at all, but text\n".repeat(3)).cannot(|| "write".to_owned())?;
+    fs::write(path.join("empty.pcap"), "").cannot(|| "write".to_owned())?;
+    fs::write(path.join("cut.pcap"), &good[..good.len() - 7]).cannot(|| "write".to_owned())?;
+    for name in ["missing", "folder", "text", "empty", "cut"] {
+        let said = refused_here(&format!("FromDump({name}.pcap) -> Discard;"), path)?;
+        assert_says(&said, &[&format!("{name}.pcap")]);
+    }
+    Ok(())
+}
+
+#[test]
+fn a_full_disk_is_said() -> Result<()> {
+    let directory = directory()?;
+    let path = directory.path();
+    let frames: Vec<Vec<u8>> = (0..2000).map(|_| vec![7; 1000]).collect();
+    trace::write(&path.join("in.pcap"), frames.iter().map(Vec::as_slice))?;
+    let said = refused_here("FromDump(in.pcap) -> ToDump(/dev/full);", path)?;
+    assert_says(&said, &["/dev/full", "No space left on device"]);
+    Ok(())
+}
+
+#[test]
+fn devices_that_cannot_be_had_are_named() -> Result<()> {
+    if netns::skipped() {
+        return Ok(());
+    }
+    let directory = directory()?;
+    let namespace = cable()?;
+    let inside = || Ok::<_, Error>(namespace.command(&binary()?.display().to_string()));
+    let said = refused(inside()?, "FromDPDKDevice(eth9) -> Discard;", directory.path())?;
+    assert_says(&said, &["there is no device 'eth9'", "eth1, eth2"]);
+
+    // An interface can be one router's alone if it is opened by XDP.
+    let keeper = Launch {
+        arguments: ["run", "-e", "FromDPDKDevice(af_xdp:eth1) -> Discard;"].map(str::to_owned).to_vec(),
+        ..Launch::conf("forward.click", &[])?
+    };
+    let own = self::directory()?;
+    let mut keeper = Routebricks::start(&namespace, keeper, own.path())?;
+    let said = refused(inside()?, "FromDPDKDevice(af_xdp:eth1) -> Discard;", directory.path())?;
+    assert_says(&said, &["eth1", "busy"]);
+    assert!(keeper.stop()?.iter().all(|check| check.holds || check.name.contains("books")));
+    Ok(())
+}
+
+#[test]
+fn missing_privileges_are_said() -> Result<()> {
+    if netns::skipped() {
+        return Ok(());
+    }
+    let directory = directory()?;
+    let namespace = cable()?;
+    let program = for_everybody(&binary()?, directory.path())?;
+    let mut command = namespace.command("setpriv");
+    command.args(["--reuid", NOBODY, "--regid", NOBODY, "--clear-groups"]).arg(program);
+    let said = refused(command, "FromDPDKDevice(eth1) -> Discard;", directory.path())?;
+    assert_says(&said, &["eth1", "root"]);
+    Ok(())
+}
+
+/// A copy that everybody may run, wherever the original is.
+fn for_everybody(program: &Path, directory: &Path) -> Result<PathBuf> {
+    let copy = directory.join("routebricks");
+    fs::copy(program, &copy).cannot(|| format!("copy {}", program.display()))?;
+    for path in [directory, &copy] {
+        fs::set_permissions(path, fs::Permissions::from_mode(0o755))
+            .cannot(|| format!("open {} for everybody", path.display()))?;
+    }
+    Ok(copy)
+}
