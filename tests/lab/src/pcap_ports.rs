@@ -19,7 +19,8 @@ const LIMIT: Duration = Duration::from_secs(30);
 /// A router whose counters have not changed for so long is done.
 const QUIET: Duration = Duration::from_millis(60);
 
-/// A port: the configuration's variable for its device, and the packets that it receives.
+/// A port: the configuration's variable for its device, and the packets that it receives. Without a variable it is the
+/// next of DPDK's ports, counted from 0.
 pub type Input<'a> = (&'a str, &'a [Vec<u8>]);
 
 /// What came of a run.
@@ -40,16 +41,20 @@ pub struct Outcome {
 /// its books balanced.
 pub fn run(name: &str, ports: &[Input], arguments: &[&str]) -> Result<Outcome> {
     let directory = tempfile::tempdir().map_err(|error| Error::new(error.to_string()))?;
-    let mut words = Vec::new();
+    let (mut words, mut eal) = (Vec::new(), vec!["--".to_owned(), "--no-huge".to_owned()]);
     for (number, (variable, frames)) in ports.iter().enumerate() {
         let (input, output) = files(directory.path(), number);
         trace::write(&input, frames.iter().map(Vec::as_slice))?;
-        let (input, output) = (input.display(), output.display());
-        words.push(format!("{variable}=\"net_pcap{number},rx_pcap={input},tx_pcap={output}\""));
+        let device = format!("net_pcap{number},rx_pcap={},tx_pcap={}", input.display(), output.display());
+        if variable.is_empty() {
+            eal.push(format!("--vdev={device}"));
+        } else {
+            words.push(format!("{variable}=\"{device}\""));
+        }
     }
-    let variables = words.iter().map(String::as_str);
-    let arguments: Vec<&str> = variables.chain(arguments.iter().copied()).chain(["--", "--no-huge"]).collect();
-    let mut router = Routebricks::start_here(Launch::conf(name, &arguments)?, directory.path())?;
+    words.extend(arguments.iter().map(|&word| word.to_owned()).chain(eal));
+    let words: Vec<&str> = words.iter().map(String::as_str).collect();
+    let mut router = Routebricks::start_here(Launch::conf(name, &words)?, directory.path())?;
     let received = ports.iter().map(|(_, frames)| frames.len() as u64).sum();
     settle(&router, received).cannot(|| format!("run {name}: {}", router.process().last_lines()))?;
     let lost = losses(&router)?;

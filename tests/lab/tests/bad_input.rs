@@ -6,14 +6,14 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use lab::exchange::Exchange;
+use lab::exchange::{CHUNK, Exchange};
 use lab::netns::{self, Namespace};
-use lab::packets::{ETHERTYPE_IP, Ip, Mac, UDP, ethernet};
+use lab::packets::{DONT_FRAGMENT, ETHERTYPE_IP, Ip, Mac, UDP, ethernet};
 use lab::routebricks::{Launch, Routebricks, binary};
 use lab::router::Router;
 use lab::topology::{Hosts, Link, Topology};
 use lab::veth::{self, End};
-use lab::{Context, Error, Result, trace};
+use lab::{Context, Error, Result, pcap_ports, trace};
 use tempfile::TempDir;
 
 /// A nobody: uid and gid of Debian's user of that name.
@@ -111,7 +111,7 @@ fn devices_that_cannot_be_had_are_named() -> Result<()> {
     let namespace = cable()?;
     let inside = || Ok::<_, Error>(namespace.command(&binary()?.display().to_string()));
     let said = refused(inside()?, "FromDPDKDevice(eth9) -> Discard;", directory.path())?;
-    assert_says(&said, &["there is no device 'eth9'", "eth1, eth2"]);
+    assert_says(&said, &["there is no device 'eth9'", "Linux interfaces here: ", "eth1"]);
 
     // An interface can be one router's alone if it is opened by XDP.
     let keeper = Launch {
@@ -150,4 +150,54 @@ fn for_everybody(program: &Path, directory: &Path) -> Result<PathBuf> {
             .cannot(|| format!("open {} for everybody", path.display()))?;
     }
     Ok(copy)
+}
+
+/// Spoils a good packet from the first port to the second.
+type Spoil = fn(&mut Ip);
+
+/// What a router meets, and the name under which it is lost at the first port.
+const BAD_HEADERS: [(&str, Spoil); 7] = [
+    ("if0/@1.bad_version", |ip| ip.version = 6),
+    ("if0/@1.bad_header_length", |ip| ip.header_words = Some(4)),
+    ("if0/@1.bad_length", |ip| ip.total_length = Some(1000)),
+    ("if0/@1.bad_length", |ip| ip.total_length = Some(12)),
+    ("if0/@1.bad_checksum", |ip| ip.checksum = Some(0xdead)),
+    ("if0/@1.bad_source", |ip| ip.source = [127, 0, 0, 1].into()),
+    ("if0/@1.bad_source", |ip| ip.source = [224, 0, 0, 9].into()),
+];
+
+#[test]
+fn bad_packets_are_lost_by_name() -> Result<()> {
+    if netns::skipped() {
+        return Ok(());
+    }
+    let directory = directory()?;
+    let routes = directory.path().join("routes.txt");
+    let lines: String = Link::all().iter().map(|link| format!("{}/24 {}\n", link.router(), link.port)).collect();
+    fs::write(&routes, lines).cannot(|| "write routes".to_owned())?;
+    let topology = Topology::build(&netns::unique_prefix(), Hosts::Silent)?;
+    let launch = Launch::conf("ip-router.click", &[&format!("TABLE={}", routes.display())])?;
+    let mut router = Routebricks::start(topology.router(), launch, directory.path())?;
+    let mut exchange = Exchange::open(&topology, Hosts::Silent)?;
+    exchange.open_ways(std::time::Duration::from_secs(10))?;
+
+    let (from, to) = (Link { port: 0 }, Link { port: 1 });
+    let frame = |mac: Mac, spoil: Spoil| {
+        let mut ip = Ip::new(from.host(), to.host(), 1, UDP, vec![0; 40]);
+        spoil(&mut ip);
+        ethernet(mac, from.host_mac(), ETHERTYPE_IP, &ip.build())
+    };
+    let good: Spoil = |_| {};
+    let mut cases: Vec<(&str, Vec<u8>)> =
+        BAD_HEADERS.iter().map(|(name, spoil)| (*name, frame(from.router_mac(), *spoil))).collect();
+    cases.push(("if0/@1.short", frame(from.router_mac(), good)[..30].to_vec()));
+    cases.push(("if0/@1.other_host", frame(Mac([2, 0, 0, 0, 9, 9]), good)));
+    for (name, frame) in cases {
+        let before = router.rows("drops")?;
+        let out = exchange.pass((0..CHUNK).map(|_| (0, frame.as_slice())))?;
+        assert!(out.is_empty(), "{name}: {} frames came out", out.len());
+        println!("{name}: {:?} -> {:?}", before, router.rows("drops")?);
+    }
+    assert!(router.stop()?.iter().all(|check| check.holds));
+    Ok(())
 }

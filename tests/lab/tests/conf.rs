@@ -24,6 +24,10 @@ use lab::{Context, Error, Result, trace};
 
 /// The configurations and their tests.
 const TESTS: &[(&str, fn() -> Result<()>)] = &[
+    ("bench/io.click", what_comes_in_goes_out),
+    ("bench/io-large-pool.click", what_comes_in_goes_out),
+    ("bench/ip-path.click", a_path_through_a_router),
+    ("bench/ip-path-large-pool.click", a_path_through_a_router),
     ("firewall.click", a_firewall_lets_through_what_it_should),
     ("forward.click", forwarding_swaps_the_ports),
     ("generator.click", a_generator_makes_the_packets_that_it_is_told),
@@ -97,6 +101,44 @@ fn forwarding_swaps_the_ports() -> Result<()> {
     let outcome = run("forward.click", &[("A", &a), ("B", &b)], &[])?;
     assert_eq!(outcome.sent, [b, a]);
     assert_eq!(lost(&outcome), BTreeMap::new());
+    Ok(())
+}
+
+#[test]
+fn what_comes_in_goes_out() -> Result<()> {
+    let frames: Vec<Vec<u8>> = (1..=2000).map(|n| datagram((A, B), ("10.0.1.2", n), ("10.0.2.2", 9), 18)).collect();
+    for name in ["bench/io.click", "bench/io-large-pool.click"] {
+        assert_eq!(run(name, &[("", &frames)], &[])?.sent, [frames.clone()], "{name}");
+    }
+    Ok(())
+}
+
+#[test]
+fn a_path_through_a_router() -> Result<()> {
+    let directory = tempfile::tempdir().map_err(|error| Error::new(error.to_string()))?;
+    let table = directory.path().join("routes.txt");
+    fs::write(&table, "10.1.0.0/16 0\n").cannot(|| "write routes".to_owned())?;
+    let (mut frames, mut expected) = (Vec::new(), Vec::new());
+    for number in 1..=2000u16 {
+        let [high, low] = number.to_be_bytes();
+        // Every fifth packet has no route, every seventh no time left.
+        let net = if number % 5 == 0 { 2 } else { 1 };
+        let mut ip = Ip::new([10, 9, 0, 1].into(), [10, net, high, low].into(), number, UDP, vec![low; 26]);
+        ip.ttl = if number % 7 == 0 { 1 } else { 9 };
+        frames.push(ethernet(B, A, ETHERTYPE_IP, &ip.build()));
+        if net == 1 && ip.ttl > 1 {
+            ip.ttl -= 1;
+            let (source, destination) = (Mac([2, 0, 0, 0, 0, 1]), Mac([2, 0, 0, 0, 0, 2]));
+            expected.push(ethernet(destination, source, ETHERTYPE_IP, &ip.build()));
+        }
+    }
+    let variable = format!("TABLE={}", table.display());
+    for name in ["bench/ip-path.click", "bench/ip-path-large-pool.click"] {
+        let outcome = run(name, &[("", &frames)], &[&variable])?;
+        assert_eq!(outcome.sent, [expected.clone()], "{name}");
+        let lost: u64 = outcome.lost.iter().map(|(_, packets)| packets).sum();
+        assert_eq!(lost, (frames.len() - expected.len()) as u64, "{:?}", outcome.lost);
+    }
     Ok(())
 }
 
