@@ -21,6 +21,9 @@ pub fn check(root: &Path) -> Result<(), String> {
                     findings.push(format!("{}:{line}: there is no {target}", page.display()));
                 }
             }
+            for (line, finding) in wrong_includes(&text, beside) {
+                findings.push(format!("{}:{line}: {finding}", page.display()));
+            }
             for (line, file) in named_files(&text) {
                 if !root.join(&file).exists() {
                     findings.push(format!("{}:{line}: there is no {file}", page.display()));
@@ -59,6 +62,24 @@ fn links(text: &str) -> Vec<(usize, String)> {
     found
 }
 
+/// What is wrong with mdBook's `{{#include FILE:ANCHOR}}`, with line numbers; the book would show it as it stands.
+fn wrong_includes(text: &str, beside: &Path) -> Vec<(usize, String)> {
+    let mut found = Vec::new();
+    for (number, line) in text.lines().enumerate() {
+        let Some((_, rest)) = line.split_once("{{#include ") else { continue };
+        let target = rest.split_once("}}").map_or(rest, |(target, _)| target);
+        let (file, anchor) = target.split_once(':').map_or((target, None), |(f, a)| (f, Some(a)));
+        match (fs::read_to_string(beside.join(file)), anchor) {
+            (Err(_), _) => found.push((number + 1, format!("there is no {file}"))),
+            (Ok(code), Some(anchor)) if !code.contains(&format!("// ANCHOR: {anchor}\n")) => {
+                found.push((number + 1, format!("there is no anchor {anchor} in {file}")));
+            }
+            (Ok(_), _) => {}
+        }
+    }
+    found
+}
+
 /// Words in backticks that name a file of the repository, with their line numbers.
 fn named_files(text: &str) -> Vec<(usize, String)> {
     let is_file = |word: &&str| {
@@ -80,6 +101,14 @@ mod tests {
     fn links_to_files_are_found_and_others_are_not() {
         let text = "see [a](a.md#part) and ![b](img/b.svg)\n[web](https://example.org) [here](#part)";
         assert_eq!(links(text), [(1, "a.md".to_string()), (1, "img/b.svg".to_string())]);
+    }
+
+    #[test]
+    fn includes_need_their_file_and_their_anchor() {
+        let here = Path::new(env!("CARGO_MANIFEST_DIR"));
+        let text = "{{#include src/links.rs:none}}\n{{#include src/nowhere.rs}}\n{{#include src/links.rs}}";
+        let expected = ["there is no anchor none in src/links.rs", "there is no src/nowhere.rs"];
+        assert_eq!(wrong_includes(text, here), [(1, expected[0].to_string()), (2, expected[1].to_string())]);
     }
 
     #[test]

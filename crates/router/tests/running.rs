@@ -1,4 +1,5 @@
 //! `run`, and `show` looking into it.
+#![allow(clippy::unwrap_used, reason = "tests may panic")]
 
 mod common;
 

@@ -165,10 +165,12 @@ impl Engine {
             if idle_runs >= self.tasks.ready() {
                 break;
             }
+            let ready = self.tasks.ready();
             if self.run_next_task() {
                 useful = true;
                 idle_runs = 0;
-            } else {
+            } else if self.tasks.ready() >= ready {
+                // One that went to sleep is no longer among those that are to be asked.
                 idle_runs += 1;
             }
         }

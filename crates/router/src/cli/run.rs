@@ -54,7 +54,7 @@ pub fn run(args: &RunArgs) -> Done {
         workers: args.workers.into(),
         burst: args.burst.into(),
         cpus: args.cpus.as_ref().map_or(Vec::new(), |p| p.0.clone()),
-        simulated: args.simtime.is_some(),
+        simulated: args.simtime,
         eal: args.eal.clone(),
         read: args.read.clone(),
     };

@@ -3,7 +3,7 @@
 mod signals;
 mod worker;
 
-use graph::{Clock, Engine, Options, Router, SIMULATED_START};
+use graph::{Clock, Engine, Nanos, Options, Router};
 use io::Devices;
 use lang::{Flat, SourceMap, render};
 use std::io::{IsTerminal, Write};
@@ -20,8 +20,8 @@ pub struct RunOptions {
     pub burst: usize,
     /// Processors to bind workers to, in turn; empty = wherever the system puts them.
     pub cpus: Vec<usize>,
-    /// Simulated instead of real time.
-    pub simulated: bool,
+    /// Simulated instead of real time, from here on.
+    pub simulated: Option<Nanos>,
     /// Arguments for DPDK's EAL.
     pub eal: Vec<String>,
     /// Handlers to print after the run, as `element.handler`.
@@ -48,7 +48,7 @@ pub fn run<S>(
         return Ok(());
     }
     let devices = OurDevices::new(options);
-    let clock = Arc::new(if options.simulated { Clock::simulated(SIMULATED_START) } else { Clock::real() });
+    let clock = Arc::new(options.simulated.map_or_else(Clock::real, Clock::simulated));
     let graph_options = Options {
         workers: options.workers,
         burst: options.burst,

@@ -1,4 +1,5 @@
 //! Runs the command as users do.
+#![allow(dead_code, clippy::unwrap_used, reason = "test code may panic; each program uses a part")]
 
 use std::io::Write;
 use std::path::Path;
