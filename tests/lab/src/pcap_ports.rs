@@ -3,6 +3,7 @@
 //! Needs neither root nor huge pages. What a router makes of the same files is the same every time, but for the order
 //! in which packets of different ports meet.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 use std::time::Duration;
@@ -30,8 +31,8 @@ pub struct Outcome {
     pub sent: Vec<Vec<Vec<u8>>>,
     /// Everything that the router printed.
     pub printed: String,
-    /// Packets lost, as `element.reason` and how many.
-    pub lost: Vec<(String, u64)>,
+    /// Packets lost, by `element.reason`.
+    pub lost: BTreeMap<String, u64>,
 }
 
 /// Runs a file of `conf/` with `ports` until nothing moves any more, and ends it.
@@ -57,7 +58,7 @@ pub fn run(name: &str, ports: &[Input], arguments: &[&str]) -> Result<Outcome> {
     let mut router = Routebricks::start_here(Launch::conf(name, &words)?, directory.path())?;
     let received = ports.iter().map(|(_, frames)| frames.len() as u64).sum();
     settle(&router, received).cannot(|| format!("run {name}: {}", router.process().last_lines()))?;
-    let lost = losses(&router)?;
+    let lost = router.losses()?;
     if let Some(wrong) = router.stop()?.into_iter().find(|check| !check.holds) {
         let printed = router.process().last_lines();
         return Err(Error::new(format!("{name}: {}: {}\n{printed}", wrong.name, wrong.seen)));
@@ -90,9 +91,4 @@ fn settle(router: &Routebricks, received: u64) -> Result<()> {
         before = now;
         Ok(same.then_some(()))
     })
-}
-
-fn losses(router: &Routebricks) -> Result<Vec<(String, u64)>> {
-    let loss = |row: &Value| Some((row["loss"].as_str()?.to_owned(), row["packets"].as_u64()?));
-    Ok(router.rows("drops")?.iter().filter_map(loss).filter(|(_, packets)| *packets > 0).collect())
 }

@@ -1,5 +1,6 @@
 //! Our router: the `routebricks` binary in the router's namespace.
 
+use std::collections::BTreeMap;
 use std::env;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus};
@@ -111,6 +112,12 @@ impl Routebricks {
         }
     }
 
+    /// Packets lost so far, by element and reason: `element.reason`.
+    pub fn losses(&self) -> Result<BTreeMap<String, u64>> {
+        let loss = |row: &Value| Some((row["loss"].as_str()?.to_owned(), row["packets"].as_u64()?));
+        Ok(self.rows("drops")?.iter().filter_map(loss).filter(|(_, packets)| *packets > 0).collect())
+    }
+
     /// What the same binary, run beside it with `--pid`, prints.
     fn beside(&self, arguments: &[String]) -> Result<String> {
         let mut command = netns::command(&self.launch.program);
@@ -174,6 +181,10 @@ impl Router for Routebricks {
         let tables: Vec<String> =
             self.launch.show.iter().map(|arguments| self.beside(arguments)).collect::<Result<_>>()?;
         Ok((!tables.is_empty()).then(|| tables.join("\n")))
+    }
+
+    fn losses(&self) -> Result<Option<BTreeMap<String, u64>>> {
+        Routebricks::losses(self).map(Some)
     }
 
     fn stop(&mut self) -> Result<Vec<Check>> {

@@ -26,7 +26,7 @@ const UDP_RUNS: u32 = 3;
 /// Packets of the generated capture.
 pub const CAPTURE: usize = 50_000;
 /// Seed of the generated capture.
-const SEED: u64 = 1;
+pub const SEED: u64 = 1;
 
 /// Where everything happens.
 pub struct Stage<'a> {

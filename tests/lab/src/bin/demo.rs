@@ -13,10 +13,10 @@ use lab::linux::LinuxRouter;
 use lab::report::thousands;
 use lab::routebricks::{self, Launch, Routebricks};
 use lab::router::Router;
-use lab::steps::Stage;
+use lab::steps::{self, Stage};
 use lab::table::{RouteTable, synthetic};
 use lab::topology::{Hosts, Link, Topology};
-use lab::{Context, Result, netns, wait};
+use lab::{Context, Result, netns, replay, wait};
 
 /// Prefixes in the table when Linux is the router.
 const FEW: usize = 2_000;
@@ -87,6 +87,11 @@ fn demo(options: &Options) -> Result<bool> {
     if let Some(text) = router.live_table()? {
         checks.heading("what the running router has counted");
         println!("{text}");
+    }
+    if let Some(lost) = router.losses()? {
+        checks.heading("what it has lost, and why");
+        let plan = replay::plan(steps::CAPTURE, steps::SEED, &table)?;
+        replay::judge_losses(&plan, &lost).into_iter().for_each(|check| checks.add(check));
     }
     if options.keep {
         println!("\n{}", checks.summary());
