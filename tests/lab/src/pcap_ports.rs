@@ -64,7 +64,8 @@ pub fn run(name: &str, ports: &[Input], arguments: &[&str]) -> Result<Outcome> {
         return Err(Error::new(format!("{name}: {}: {}\n{printed}", wrong.name, wrong.seen)));
     }
     let numbers = 0..ports.len();
-    let sent = numbers.map(|number| trace::read(&files(directory.path(), number).1)).collect::<Result<_>>()?;
+    let sent =
+        numbers.map(|number| trace::read(&files(directory.path(), number).1)).collect::<Result<_>>()?;
     let log = directory.path().join("routebricks.log");
     let printed = fs::read_to_string(&log).cannot(|| format!("read {}", log.display()))?;
     Ok(Outcome { sent, printed, lost })
@@ -85,8 +86,7 @@ fn settle(router: &Routebricks, received: u64) -> Result<()> {
     let mut before = Vec::new();
     wait_until("nothing moves any more", LIMIT, || {
         std::thread::sleep(QUIET);
-        let now: Vec<Value> =
-            router.rows("runtime")?.iter_mut().map(|row| row["packets"].take()).collect();
+        let now: Vec<Value> = router.rows("runtime")?.iter_mut().map(|row| row["packets"].take()).collect();
         let same = now == before;
         before = now;
         Ok(same.then_some(()))

@@ -341,11 +341,14 @@ pub fn judge_losses(plan: &[Planned], lost: &BTreeMap<String, u64>) -> Vec<Check
     }
     let mut seen: BTreeMap<&str, u64> = BTreeMap::new();
     for (name, packets) in lost {
-        *seen.entry(name.rsplit_once('.').map_or(name.as_str(), |(_, reason)| reason)).or_default() += packets;
+        *seen.entry(name.rsplit_once('.').map_or(name.as_str(), |(_, reason)| reason)).or_default() +=
+            packets;
     }
     let reasons: BTreeSet<&str> = expected.keys().chain(seen.keys()).copied().collect();
-    let count = |list: &BTreeMap<&str, u64>, reason| thousands(list.get(reason).copied().unwrap_or(0) as usize);
-    let check = |reason| Check::same(format!("lost: {reason}"), count(&expected, reason), count(&seen, reason));
+    let count =
+        |list: &BTreeMap<&str, u64>, reason| thousands(list.get(reason).copied().unwrap_or(0) as usize);
+    let check =
+        |reason| Check::same(format!("lost: {reason}"), count(&expected, reason), count(&seen, reason));
     reasons.into_iter().map(check).collect()
 }
 
@@ -442,7 +445,9 @@ mod tests {
         let kinds = MIX.iter().map(|(kind, _)| *kind);
         let mut lost: BTreeMap<String, u64> =
             kinds.filter_map(|kind| Some((format!("a/b@1.{}", kind.loss()?), count(kind)))).collect();
-        let held = |lost: &BTreeMap<String, u64>| judge_losses(&plan, lost).iter().filter(|check| check.holds).count();
+        let held = |lost: &BTreeMap<String, u64>| {
+            judge_losses(&plan, lost).iter().filter(|check| check.holds).count()
+        };
         assert_eq!((lost.len(), held(&lost)), (8, 8));
         lost.insert("c.full".to_owned(), 1);
         lost.insert("d.short".to_owned(), 1);

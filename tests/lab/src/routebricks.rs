@@ -104,8 +104,7 @@ impl Routebricks {
     /// The rows of one of its tables: `routebricks show WHAT --json`.
     pub fn rows(&self, what: &str) -> Result<Vec<Value>> {
         let printed = self.beside(&["show".to_owned(), what.to_owned(), "--json".to_owned()])?;
-        let mut table: Value =
-            serde_json::from_str(&printed).cannot(|| format!("read the table {what}"))?;
+        let mut table: Value = serde_json::from_str(&printed).cannot(|| format!("read the table {what}"))?;
         match table["rows"].take() {
             Value::Array(rows) => Ok(rows),
             _ => Err(Error::new(format!("the table {what} has no rows"))),

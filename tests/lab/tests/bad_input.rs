@@ -84,7 +84,8 @@ fn captures_that_cannot_be_read_are_named() -> Result<()> {
     trace::write(&path.join("good.pcap"), frames.iter().map(Vec::as_slice))?;
     let good = fs::read(path.join("good.pcap")).cannot(|| "read good.pcap".to_owned())?;
     fs::create_dir(path.join("folder.pcap")).cannot(|| "make folder.pcap".to_owned())?;
-    fs::write(path.join("text.pcap"), "no capture at all, but text\n".repeat(3)).cannot(|| "write".to_owned())?;
+    fs::write(path.join("text.pcap"), "no capture at all, but text\n".repeat(3))
+        .cannot(|| "write".to_owned())?;
     fs::write(path.join("empty.pcap"), "").cannot(|| "write".to_owned())?;
     fs::write(path.join("cut.pcap"), &good[..good.len() - 7]).cannot(|| "write".to_owned())?;
     for name in ["missing", "folder", "text", "empty", "cut"] {

@@ -106,7 +106,8 @@ fn forwarding_swaps_the_ports() -> Result<()> {
 
 #[test]
 fn what_comes_in_goes_out() -> Result<()> {
-    let frames: Vec<Vec<u8>> = (1..=2000).map(|n| datagram((A, B), ("10.0.1.2", n), ("10.0.2.2", 9), 18)).collect();
+    let frames: Vec<Vec<u8>> =
+        (1..=2000).map(|n| datagram((A, B), ("10.0.1.2", n), ("10.0.2.2", 9), 18)).collect();
     for name in ["bench/io.click", "bench/io-large-pool.click"] {
         assert_eq!(run(name, &[("", &frames)], &[])?.sent, [frames.clone()], "{name}");
     }
@@ -146,7 +147,8 @@ fn a_path_through_a_router() -> Result<()> {
 fn a_router_with_two_interfaces() -> Result<()> {
     let directory = tempfile::tempdir().map_err(|error| Error::new(error.to_string()))?;
     let table = directory.path().join("routes.txt");
-    fs::write(&table, "10.1.0.0/16 0\n10.2.0.0/16 1\n10.2.7.0/24 0\n").cannot(|| "write routes".to_owned())?;
+    fs::write(&table, "10.1.0.0/16 0\n10.2.0.0/16 1\n10.2.7.0/24 0\n")
+        .cannot(|| "write routes".to_owned())?;
     let [router_a, router_b] = [0, 1].map(|port| Link { port }.router_mac());
     let mut inputs = [Vec::new(), Vec::new()];
     let mut expected = [Vec::new(), Vec::new()];
@@ -176,7 +178,12 @@ fn a_router_with_two_interfaces() -> Result<()> {
     for (sent, expected) in outcome.sent.into_iter().zip(expected) {
         assert_eq!(sorted(sent), sorted(expected));
     }
-    let lost = [("check.bad_checksum", 100), ("routes.no_route", 100), ("DecIPTTL@6.expired", 50), ("DecIPTTL@9.expired", 50)];
+    let lost = [
+        ("check.bad_checksum", 100),
+        ("routes.no_route", 100),
+        ("DecIPTTL@6.expired", 50),
+        ("DecIPTTL@9.expired", 50),
+    ];
     assert_eq!(outcome.lost, losses(lost));
     Ok(())
 }
@@ -238,7 +245,9 @@ fn router_answers_arp(topology: &Topology, link: Link) -> Result<()> {
 /// A packet from each neighbour to each other one, and a ping from each to the router.
 fn every_pair(exchange: &mut Exchange, links: &[Link]) -> Result<()> {
     let (mut sent, mut expected) = (Vec::new(), Vec::new());
-    for (number, (from, to)) in (1..).zip(links.iter().flat_map(|from| links.iter().map(move |to| (from, to)))) {
+    for (number, (from, to)) in
+        (1..).zip(links.iter().flat_map(|from| links.iter().map(move |to| (from, to))))
+    {
         let mut ip = if from == to {
             Ip::new(from.host(), from.router(), number, ICMP, icmp(8, 0, [1, 2, 3, 4], b"are you there?"))
         } else {
@@ -273,9 +282,8 @@ fn a_firewall_lets_through_what_it_should() -> Result<()> {
         move |from: Ipv4Addr, to: Ipv4Addr| tcp((from, ports.0), (to, ports.1), flags, b"x")
     };
     let message = |kind: u8| move |_: Ipv4Addr, _: Ipv4Addr| icmp(kind, 0, [0; 4], &[0; 28]);
-    let datagram = |ports: (u16, u16)| {
-        move |from: Ipv4Addr, to: Ipv4Addr| udp((from, ports.0), (to, ports.1), b"y")
-    };
+    let datagram =
+        |ports: (u16, u16)| move |from: Ipv4Addr, to: Ipv4Addr| udp((from, ports.0), (to, ports.1), b"y");
     const SYN: u8 = 2;
     const ACK: u8 = 16;
     let (inside, server, outside) = ("192.0.2.7", "192.0.2.80", "198.51.100.9");
@@ -321,7 +329,8 @@ fn a_firewall_lets_through_what_it_should() -> Result<()> {
 
 #[test]
 fn a_sink_counts() -> Result<()> {
-    let frames: Vec<Vec<u8>> = (1..=900).map(|n| datagram((A, B), ("10.0.1.2", n), ("10.0.2.2", 9), 50)).collect();
+    let frames: Vec<Vec<u8>> =
+        (1..=900).map(|n| datagram((A, B), ("10.0.1.2", n), ("10.0.2.2", 9), 50)).collect();
     let outcome = run("sink.click", &[("DEV", &frames)], &["--read", "seen.count"])?;
     assert!(outcome.printed.lines().any(|line| line == "900"), "{}", outcome.printed);
     assert_eq!(outcome.sent, [Vec::<Vec<u8>>::new()]);
@@ -366,7 +375,8 @@ fn packets_are_printed() -> Result<()> {
         ethernet(Mac::BROADCAST, A, ETHERTYPE_ARP, &[0; 28]),
     ];
     trace::write(&directory.path().join("in.pcap"), frames.iter().map(Vec::as_slice))?;
-    let printed = to_the_end("print.click", &["--read", "bad.count", "--read", "good.count"], directory.path())?;
+    let printed =
+        to_the_end("print.click", &["--read", "bad.count", "--read", "good.count"], directory.path())?;
     let mut lines: Vec<&str> = printed.lines().filter(|line| !line.is_empty()).collect();
     lines.sort_unstable();
     let expected = [
@@ -386,7 +396,9 @@ fn packets_are_printed() -> Result<()> {
 fn a_shaper_spaces_packets_and_lets_dns_go_first() -> Result<()> {
     let directory = tempfile::tempdir().map_err(|error| Error::new(error.to_string()))?;
     let frames: Vec<Vec<u8>> = (1..=30)
-        .map(|number| datagram((A, B), ("10.0.1.2", number), ("10.0.2.2", if number % 3 == 0 { 53 } else { 80 }), 18))
+        .map(|number| {
+            datagram((A, B), ("10.0.1.2", number), ("10.0.2.2", if number % 3 == 0 { 53 } else { 80 }), 18)
+        })
         .collect();
     trace::write(&directory.path().join("in.pcap"), frames.iter().map(Vec::as_slice))?;
     to_the_end("shaper.click", &["--simtime"], directory.path())?;

@@ -109,7 +109,8 @@ fn progress(forwarder: &Forwarder) -> Result<Progress> {
         fs::read_to_string("/proc/thread-self/net/dev").cannot(|| "read /proc/net/dev".to_owned())
     })?;
     let received = |line: &str| line.split_whitespace().nth(2)?.parse::<u64>().ok();
-    let packets = devices.lines().filter(|line| line.trim_start().starts_with("eth")).filter_map(received).sum();
+    let packets =
+        devices.lines().filter(|line| line.trim_start().starts_with("eth")).filter_map(received).sum();
     Ok(Progress { processor: forwarder.router.process().cpu_time()?, packets })
 }
 
@@ -169,7 +170,10 @@ fn nobody_starves() -> Result<()> {
         }
         before = now;
     }
-    println!("least share in {judged} windows: {:.2} of a fair one in time, {:.2} in packets", least.0, least.1);
+    println!(
+        "least share in {judged} windows: {:.2} of a fair one in time, {:.2} in packets",
+        least.0, least.1
+    );
     if judged < 30 {
         println!("skipped: something else takes more than half of the processors");
     }
