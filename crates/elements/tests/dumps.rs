@@ -144,7 +144,8 @@ fn damaged_and_oversized_are_lost_by_name() {
     std::fs::write(&path, &whole[..whole.len() - 10]).unwrap();
     let bench = run("f :: FromDump(DIR/in) -> Discard", dir.path());
     assert_eq!((bench.read("f.count"), bench.losses()), ("2".into(), vec!["f.damaged = 1".to_owned()]));
-    bench.end().unwrap();
+    let error = bench.end().unwrap_err();
+    assert!(error.contains("ends in the middle of a packet"), "{error}");
     write(&path, LinkType::Ethernet, &[(START, 60_000, vec![1; 60_000]), (START, 60, vec![2; 60])]);
     let bench = run("f :: FromDump(DIR/in) -> Discard", dir.path());
     assert_eq!((bench.read("f.count"), bench.losses()), ("1".into(), vec!["f.too_big = 1".to_owned()]));

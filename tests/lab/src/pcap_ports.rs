@@ -3,6 +3,7 @@
 //! Needs neither root nor huge pages. What a router makes of the same files is the same every time, but for the order
 //! in which packets of different ports meet.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 use std::time::Duration;
@@ -19,7 +20,8 @@ const LIMIT: Duration = Duration::from_secs(30);
 /// A router whose counters have not changed for so long is done.
 const QUIET: Duration = Duration::from_millis(60);
 
-/// A port: the configuration's variable for its device, and the packets that it receives.
+/// A port: the configuration's variable for its device, and the packets that it receives. Without a variable it is the
+/// next of DPDK's ports, counted from 0.
 pub type Input<'a> = (&'a str, &'a [Vec<u8>]);
 
 /// What came of a run.
@@ -29,8 +31,8 @@ pub struct Outcome {
     pub sent: Vec<Vec<Vec<u8>>>,
     /// Everything that the router printed.
     pub printed: String,
-    /// Packets lost, as `element.reason` and how many.
-    pub lost: Vec<(String, u64)>,
+    /// Packets lost, by `element.reason`.
+    pub lost: BTreeMap<String, u64>,
 }
 
 /// Runs a file of `conf/` with `ports` until nothing moves any more, and ends it.
@@ -40,25 +42,30 @@ pub struct Outcome {
 /// its books balanced.
 pub fn run(name: &str, ports: &[Input], arguments: &[&str]) -> Result<Outcome> {
     let directory = tempfile::tempdir().map_err(|error| Error::new(error.to_string()))?;
-    let mut words = Vec::new();
+    let (mut words, mut eal) = (Vec::new(), vec!["--".to_owned(), "--no-huge".to_owned()]);
     for (number, (variable, frames)) in ports.iter().enumerate() {
         let (input, output) = files(directory.path(), number);
         trace::write(&input, frames.iter().map(Vec::as_slice))?;
-        let (input, output) = (input.display(), output.display());
-        words.push(format!("{variable}=\"net_pcap{number},rx_pcap={input},tx_pcap={output}\""));
+        let device = format!("net_pcap{number},rx_pcap={},tx_pcap={}", input.display(), output.display());
+        if variable.is_empty() {
+            eal.push(format!("--vdev={device}"));
+        } else {
+            words.push(format!("{variable}=\"{device}\""));
+        }
     }
-    let variables = words.iter().map(String::as_str);
-    let arguments: Vec<&str> = variables.chain(arguments.iter().copied()).chain(["--", "--no-huge"]).collect();
-    let mut router = Routebricks::start_here(Launch::conf(name, &arguments)?, directory.path())?;
+    words.extend(arguments.iter().map(|&word| word.to_owned()).chain(eal));
+    let words: Vec<&str> = words.iter().map(String::as_str).collect();
+    let mut router = Routebricks::start_here(Launch::conf(name, &words)?, directory.path())?;
     let received = ports.iter().map(|(_, frames)| frames.len() as u64).sum();
     settle(&router, received).cannot(|| format!("run {name}: {}", router.process().last_lines()))?;
-    let lost = losses(&router)?;
+    let lost = router.losses()?;
     if let Some(wrong) = router.stop()?.into_iter().find(|check| !check.holds) {
         let printed = router.process().last_lines();
         return Err(Error::new(format!("{name}: {}: {}\n{printed}", wrong.name, wrong.seen)));
     }
     let numbers = 0..ports.len();
-    let sent = numbers.map(|number| trace::read(&files(directory.path(), number).1)).collect::<Result<_>>()?;
+    let sent =
+        numbers.map(|number| trace::read(&files(directory.path(), number).1)).collect::<Result<_>>()?;
     let log = directory.path().join("routebricks.log");
     let printed = fs::read_to_string(&log).cannot(|| format!("read {}", log.display()))?;
     Ok(Outcome { sent, printed, lost })
@@ -79,15 +86,9 @@ fn settle(router: &Routebricks, received: u64) -> Result<()> {
     let mut before = Vec::new();
     wait_until("nothing moves any more", LIMIT, || {
         std::thread::sleep(QUIET);
-        let now: Vec<Value> =
-            router.rows("runtime")?.iter_mut().map(|row| row["packets"].take()).collect();
+        let now: Vec<Value> = router.rows("runtime")?.iter_mut().map(|row| row["packets"].take()).collect();
         let same = now == before;
         before = now;
         Ok(same.then_some(()))
     })
-}
-
-fn losses(router: &Routebricks) -> Result<Vec<(String, u64)>> {
-    let loss = |row: &Value| Some((row["loss"].as_str()?.to_owned(), row["packets"].as_u64()?));
-    Ok(router.rows("drops")?.iter().filter_map(loss).filter(|(_, packets)| *packets > 0).collect())
 }

@@ -3,7 +3,7 @@
 //! It comes from the network behind h1: many sources, so that a router which limits its ICMP errors per source is
 //! not disturbed.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::Ipv4Addr;
 
 use crate::checks::Check;
@@ -99,6 +99,21 @@ impl Kind {
             Kind::NotForUs => "other station's frame",
             Kind::Broadcast => "link broadcast",
         }
+    }
+
+    /// Why routebricks loses it; `None` if it does not.
+    fn loss(self) -> Option<&'static str> {
+        Some(match self {
+            Kind::WrongChecksum => "bad_checksum",
+            Kind::WrongVersion => "bad_version",
+            Kind::ShortHeader => "bad_header_length",
+            Kind::LongerThanFrame => "bad_length",
+            Kind::Truncated => "short",
+            Kind::BadSource => "bad_source",
+            Kind::NotForUs => "other_host",
+            Kind::Broadcast => "broadcast",
+            _ => return None,
+        })
     }
 
     /// In words what comes out.
@@ -317,6 +332,26 @@ impl Verdicts {
     }
 }
 
+/// Checks that a router has lost nothing but the bad packets of the capture, each for the right reason. `lost` is what
+/// it counted, by `element.reason`.
+pub fn judge_losses(plan: &[Planned], lost: &BTreeMap<String, u64>) -> Vec<Check> {
+    let mut expected: BTreeMap<&str, u64> = BTreeMap::new();
+    for reason in plan.iter().filter_map(|planned| planned.kind.loss()) {
+        *expected.entry(reason).or_default() += 1;
+    }
+    let mut seen: BTreeMap<&str, u64> = BTreeMap::new();
+    for (name, packets) in lost {
+        *seen.entry(name.rsplit_once('.').map_or(name.as_str(), |(_, reason)| reason)).or_default() +=
+            packets;
+    }
+    let reasons: BTreeSet<&str> = expected.keys().chain(seen.keys()).copied().collect();
+    let count =
+        |list: &BTreeMap<&str, u64>, reason| thousands(list.get(reason).copied().unwrap_or(0) as usize);
+    let check =
+        |reason| Check::same(format!("lost: {reason}"), count(&expected, reason), count(&seen, reason));
+    reasons.into_iter().map(check).collect()
+}
+
 fn note(tally: &mut Tally, planned: &Planned, out: &[&Arrival]) {
     tally.sent += 1;
     let right = out.iter().filter(|arrival| is_right(planned, arrival)).count();
@@ -401,6 +436,22 @@ mod tests {
             let count = a.iter().filter(|planned| planned.kind == kind).count();
             assert!(count > 0 && count.abs_diff(20 * share as usize) < 150, "{kind:?}: {count}");
         }
+    }
+
+    #[test]
+    fn losses_are_expected_by_reason() {
+        let plan = plan(500, 4, &table()).unwrap();
+        let count = |kind| plan.iter().filter(|planned| planned.kind == kind).count() as u64;
+        let kinds = MIX.iter().map(|(kind, _)| *kind);
+        let mut lost: BTreeMap<String, u64> =
+            kinds.filter_map(|kind| Some((format!("a/b@1.{}", kind.loss()?), count(kind)))).collect();
+        let held = |lost: &BTreeMap<String, u64>| {
+            judge_losses(&plan, lost).iter().filter(|check| check.holds).count()
+        };
+        assert_eq!((lost.len(), held(&lost)), (8, 8));
+        lost.insert("c.full".to_owned(), 1);
+        lost.insert("d.short".to_owned(), 1);
+        assert_eq!((judge_losses(&plan, &lost).len(), held(&lost)), (9, 7));
     }
 
     #[test]

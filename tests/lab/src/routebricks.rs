@@ -1,5 +1,6 @@
 //! Our router: the `routebricks` binary in the router's namespace.
 
+use std::collections::BTreeMap;
 use std::env;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus};
@@ -103,12 +104,17 @@ impl Routebricks {
     /// The rows of one of its tables: `routebricks show WHAT --json`.
     pub fn rows(&self, what: &str) -> Result<Vec<Value>> {
         let printed = self.beside(&["show".to_owned(), what.to_owned(), "--json".to_owned()])?;
-        let mut table: Value =
-            serde_json::from_str(&printed).cannot(|| format!("read the table {what}"))?;
+        let mut table: Value = serde_json::from_str(&printed).cannot(|| format!("read the table {what}"))?;
         match table["rows"].take() {
             Value::Array(rows) => Ok(rows),
             _ => Err(Error::new(format!("the table {what} has no rows"))),
         }
+    }
+
+    /// Packets lost so far, by element and reason: `element.reason`.
+    pub fn losses(&self) -> Result<BTreeMap<String, u64>> {
+        let loss = |row: &Value| Some((row["loss"].as_str()?.to_owned(), row["packets"].as_u64()?));
+        Ok(self.rows("drops")?.iter().filter_map(loss).filter(|(_, packets)| *packets > 0).collect())
     }
 
     /// What the same binary, run beside it with `--pid`, prints.
@@ -174,6 +180,10 @@ impl Router for Routebricks {
         let tables: Vec<String> =
             self.launch.show.iter().map(|arguments| self.beside(arguments)).collect::<Result<_>>()?;
         Ok((!tables.is_empty()).then(|| tables.join("\n")))
+    }
+
+    fn losses(&self) -> Result<Option<BTreeMap<String, u64>>> {
+        Routebricks::losses(self).map(Some)
     }
 
     fn stop(&mut self) -> Result<Vec<Check>> {

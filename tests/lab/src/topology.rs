@@ -157,7 +157,8 @@ impl Topology {
         let lines = Link::all().map(|link| {
             let host = self.host(link).name();
             let (address, port, mtu) = (link.host(), link.router_interface(), link.mtu());
-            let middle = if link.port == 1 { format!("├ {}", self.router.name()) } else { "│".to_owned() };
+            let middle =
+                if link.port == 1 { format!("├ {}", self.router.name()) } else { "│".to_owned() };
             format!("{host} {address} ─ {HOST_INTERFACE} ─ MTU {mtu} ─ {port} {middle}")
         });
         lines.join("\n")

@@ -1,19 +1,22 @@
 //! What is wrong from the start is said once and plainly, and nothing is left behind; what is wrong with a packet is
 //! counted under its name, and the router goes on.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::time::Duration;
 
-use lab::exchange::Exchange;
+use lab::exchange::{CHUNK, Exchange};
 use lab::netns::{self, Namespace};
-use lab::packets::{ETHERTYPE_IP, Ip, Mac, UDP, ethernet};
+use lab::packets::{ETHERTYPE_IP, ICMP, Ip, Mac, UDP, ethernet, icmp};
 use lab::routebricks::{Launch, Routebricks, binary};
 use lab::router::Router;
+use lab::table::RouteTable;
 use lab::topology::{Hosts, Link, Topology};
 use lab::veth::{self, End};
-use lab::{Context, Error, Result, trace};
+use lab::{Context, Error, Result, pcap_ports, trace};
 use tempfile::TempDir;
 
 /// A nobody: uid and gid of Debian's user of that name.
@@ -81,7 +84,8 @@ fn captures_that_cannot_be_read_are_named() -> Result<()> {
     trace::write(&path.join("good.pcap"), frames.iter().map(Vec::as_slice))?;
     let good = fs::read(path.join("good.pcap")).cannot(|| "read good.pcap".to_owned())?;
     fs::create_dir(path.join("folder.pcap")).cannot(|| "make folder.pcap".to_owned())?;
-    fs::write(path.join("text.pcap"), "no capture at all, but text\n".repeat(3)).cannot(|| "write".to_owned())?;
+    fs::write(path.join("text.pcap"), "no capture at all, but text\n".repeat(3))
+        .cannot(|| "write".to_owned())?;
     fs::write(path.join("empty.pcap"), "").cannot(|| "write".to_owned())?;
     fs::write(path.join("cut.pcap"), &good[..good.len() - 7]).cannot(|| "write".to_owned())?;
     for name in ["missing", "folder", "text", "empty", "cut"] {
@@ -111,7 +115,7 @@ fn devices_that_cannot_be_had_are_named() -> Result<()> {
     let namespace = cable()?;
     let inside = || Ok::<_, Error>(namespace.command(&binary()?.display().to_string()));
     let said = refused(inside()?, "FromDPDKDevice(eth9) -> Discard;", directory.path())?;
-    assert_says(&said, &["there is no device 'eth9'", "eth1, eth2"]);
+    assert_says(&said, &["there is no device 'eth9'", "Linux interfaces here: ", "eth1"]);
 
     // An interface can be one router's alone if it is opened by XDP.
     let keeper = Launch {
@@ -150,4 +154,81 @@ fn for_everybody(program: &Path, directory: &Path) -> Result<PathBuf> {
             .cannot(|| format!("open {} for everybody", path.display()))?;
     }
     Ok(copy)
+}
+
+/// Makes something else of a good packet from the first port to the second.
+type Change = fn(&mut Ip);
+
+/// What a router meets at its first port, and the name under which it is lost.
+const BAD: [(&str, Change); 9] = [
+    ("if0/CheckIPHeader@8.bad_version", |ip| ip.version = 6),
+    ("if0/CheckIPHeader@8.bad_header_length", |ip| ip.header_words = Some(4)),
+    ("if0/CheckIPHeader@8.bad_length", |ip| ip.total_length = Some(1000)),
+    ("if0/CheckIPHeader@8.bad_length", |ip| ip.total_length = Some(12)),
+    ("if0/CheckIPHeader@8.bad_checksum", |ip| ip.checksum = Some(0xdead)),
+    ("if0/CheckIPHeader@8.bad_source", |ip| ip.source = [127, 0, 0, 1].into()),
+    ("if0/CheckIPHeader@8.bad_source", |ip| ip.source = [224, 0, 0, 9].into()),
+    // An option whose length is 0, and one that reaches behind the header; the answer to the sender is lost, too, since
+    // it is an error about an error.
+    ("if1/ICMPError@18.icmp", |ip| error_with_options(ip, &[7, 0, 4, 0])),
+    ("if1/ICMPError@18.icmp", |ip| error_with_options(ip, &[7, 99, 4, 0])),
+];
+
+/// An ICMP error, about which no router may send another (RFC 1812 §4.3.2.7).
+fn error_with_options(ip: &mut Ip, options: &[u8]) {
+    ip.options = options.to_vec();
+    ip.protocol = ICMP;
+    ip.payload = icmp(3, 1, [0; 4], &[0x45; 28]);
+}
+
+#[test]
+fn bad_packets_are_lost_by_name() -> Result<()> {
+    if netns::skipped() {
+        return Ok(());
+    }
+    let directory = directory()?;
+    let routes = directory.path().join("routes.txt");
+    let table = RouteTable::new(Link::all().iter().flat_map(|link| link.routes()).collect());
+    fs::write(&routes, table.text()).cannot(|| "write routes".to_owned())?;
+    let topology = Topology::build(&netns::unique_prefix(), Hosts::Silent)?;
+    let launch = Launch::conf("ip-router.click", &[&format!("TABLE={}", routes.display())])?;
+    let mut router = Routebricks::start(topology.router(), launch, directory.path())?;
+    let mut exchange = Exchange::open(&topology, Hosts::Silent)?;
+    exchange.open_ways(Duration::from_secs(10))?;
+
+    let (from, to) = (Link { port: 0 }, Link { port: 1 });
+    let frame = |mac: Mac, change: Change| {
+        let mut ip = Ip::new(from.host(), to.host(), 1, UDP, vec![0; 40]);
+        change(&mut ip);
+        ethernet(mac, from.host_mac(), ETHERTYPE_IP, &ip.build())
+    };
+    let same: Change = |_| {};
+    let mut cases: Vec<(&str, Vec<u8>)> =
+        BAD.iter().map(|(name, change)| (*name, frame(from.router_mac(), *change))).collect();
+    cases.push(("if0/CheckIPHeader@8.short", frame(from.router_mac(), same)[..30].to_vec()));
+    cases.push(("if0/HostEtherFilter@4.other_host", frame(Mac([2, 0, 0, 0, 9, 9]), same)));
+    cases.push(("if1/DropBroadcasts@11.broadcast", frame(Mac::BROADCAST, same)));
+    for (name, frame) in cases {
+        let before = router.losses()?;
+        let out = exchange.pass((0..CHUNK).map(|_| (0, frame.as_slice())))?;
+        assert!(out.is_empty(), "{name}: {} frames came out", out.len());
+        let mut expected = before.clone();
+        *expected.entry(name.to_owned()).or_default() += CHUNK as u64;
+        assert_eq!(router.losses()?, expected);
+    }
+    let wrong: Vec<_> = router.stop()?.into_iter().filter(|check| !check.holds).collect();
+    assert!(wrong.is_empty(), "{wrong:?}");
+    Ok(())
+}
+
+/// Frames that fit into no buffer are lost one by one, and those between them pass.
+#[test]
+fn oversized_frames_are_lost_by_name() -> Result<()> {
+    let sizes = [60, 3000, 9000, 61, 65_000, 62];
+    let frames: Vec<Vec<u8>> = sizes.iter().map(|size| vec![5; *size]).collect();
+    let outcome = pcap_ports::run("forward.click", &[("A", &frames), ("B", &[])], &[])?;
+    let passed: Vec<Vec<u8>> = [60, 61, 62].iter().map(|size| vec![5; *size]).collect();
+    assert_eq!(outcome.sent, [Vec::new(), passed]);
+    assert_eq!(outcome.lost, BTreeMap::from([("FromDPDKDevice@1.oversized".to_owned(), 3)]));
+    Ok(())
 }

@@ -24,6 +24,8 @@ struct Forwarder {
 }
 
 const ENDS: [&str; 2] = ["eth1", "eth2"];
+/// How long a share is measured.
+const WINDOW: Duration = Duration::from_millis(100);
 
 impl Forwarder {
     /// With `h1` and `h2` in a second namespace at the other ends of the cables.
@@ -107,7 +109,8 @@ fn progress(forwarder: &Forwarder) -> Result<Progress> {
         fs::read_to_string("/proc/thread-self/net/dev").cannot(|| "read /proc/net/dev".to_owned())
     })?;
     let received = |line: &str| line.split_whitespace().nth(2)?.parse::<u64>().ok();
-    let packets = devices.lines().filter(|line| line.trim_start().starts_with("eth")).filter_map(received).sum();
+    let packets =
+        devices.lines().filter(|line| line.trim_start().starts_with("eth")).filter_map(received).sum();
     Ok(Progress { processor: forwarder.router.process().cpu_time()?, packets })
 }
 
@@ -128,6 +131,9 @@ fn keep_to_two_processors() -> Result<bool> {
 
 /// Four routers whose work never ends, on two processors: in every tenth of a second each gets at least a tenth of
 /// its fair share of processor time and of packets.
+///
+/// While something else takes more than half of the processors, the share of a router says nothing about the others:
+/// such tenths of a second are not judged.
 #[test]
 fn nobody_starves() -> Result<()> {
     if netns::skipped() {
@@ -137,7 +143,6 @@ fn nobody_starves() -> Result<()> {
         println!("skipped: there is only one processor");
         return Ok(());
     }
-    const WINDOWS: usize = 30;
     let forwarders: Vec<Forwarder> = (0..4).map(|_| Forwarder::in_a_circle()).collect::<Result<_>>()?;
     for forwarder in &forwarders {
         let port = RawPort::open(&forwarder.namespace, ENDS[0])?;
@@ -145,29 +150,40 @@ fn nobody_starves() -> Result<()> {
     }
     std::thread::sleep(Duration::from_millis(300));
     let look = || forwarders.iter().map(progress).collect::<Result<Vec<Progress>>>();
-    let (mut before, mut least) = (look()?, (1.0_f64, 1.0_f64));
-    let mut next = Instant::now();
-    for window in 0..WINDOWS {
-        next += Duration::from_millis(100);
-        std::thread::sleep(next.saturating_duration_since(Instant::now()));
-        let now = look()?;
+    let (mut before, mut since, mut least) = (look()?, Instant::now(), (1.0_f64, 1.0_f64));
+    let (mut judged, end) = (0, since + Duration::from_secs(20));
+    while judged < 30 && Instant::now() < end {
+        std::thread::sleep((since + WINDOW).saturating_duration_since(Instant::now()));
+        let (now, elapsed) = (look()?, since.elapsed());
+        since += elapsed;
         let steps = || before.iter().zip(&now);
-        let processor = shares(steps().map(|(a, b)| (b.processor - a.processor).as_secs_f64()));
-        let packets = shares(steps().map(|(a, b)| (b.packets - a.packets) as f64));
-        assert!(processor.iter().all(|share| *share >= 0.1), "window {window}: processor time {processor:.2?}");
-        assert!(packets.iter().all(|share| *share >= 0.1), "window {window}: packets {packets:.2?}");
-        least.0 = processor.into_iter().fold(least.0, f64::min);
-        least.1 = packets.into_iter().fold(least.1, f64::min);
+        let processor: Vec<f64> = steps().map(|(a, b)| (b.processor - a.processor).as_secs_f64()).collect();
+        let packets: Vec<f64> = steps().map(|(a, b)| (b.packets - a.packets) as f64).collect();
+        // All four together had at least one of the two processors, as good as all the time.
+        if processor.iter().sum::<f64>() > 0.95 * elapsed.as_secs_f64() {
+            judged += 1;
+            let (processor, packets) = (shares(&processor), shares(&packets));
+            assert!(processor.iter().all(|share| *share >= 0.1), "processor time {processor:.2?}");
+            assert!(packets.iter().all(|share| *share >= 0.1), "packets {packets:.2?}");
+            least.0 = processor.into_iter().fold(least.0, f64::min);
+            least.1 = packets.into_iter().fold(least.1, f64::min);
+        }
         before = now;
     }
-    println!("least share in {WINDOWS} windows: {:.2} of a fair one in time, {:.2} in packets", least.0, least.1);
+    println!(
+        "least share in {judged} windows: {:.2} of a fair one in time, {:.2} in packets",
+        least.0, least.1
+    );
+    if judged < 30 {
+        println!("skipped: something else takes more than half of the processors");
+    }
     forwarders.into_iter().try_for_each(Forwarder::stop)
 }
 
 /// Each figure as a multiple of their mean.
-fn shares(figures: impl Iterator<Item = f64> + Clone) -> Vec<f64> {
-    let mean = figures.clone().sum::<f64>() / figures.clone().count() as f64;
-    figures.map(|figure| figure / mean).collect()
+fn shares(figures: &[f64]) -> Vec<f64> {
+    let mean = figures.iter().sum::<f64>() / figures.len() as f64;
+    figures.iter().map(|figure| figure / mean).collect()
 }
 
 /// A router without packets leaves its processor to others; what comes then is lost in no case.

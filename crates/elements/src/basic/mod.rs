@@ -1,6 +1,7 @@
 //! Elements that know nothing of packet contents.
 
 mod align;
+mod average_counter;
 mod byte_anno;
 mod counter;
 mod discard;
@@ -22,6 +23,7 @@ mod unstrip;
 use graph::{AnyClass, of};
 
 pub use align::Align;
+pub use average_counter::AverageCounter;
 pub(crate) use byte_anno::ByteAnno;
 pub use counter::Counter;
 pub use discard::Discard;
@@ -43,6 +45,7 @@ pub use unstrip::Unstrip;
 /// The classes of this layer.
 pub(crate) static CLASSES: &[&dyn AnyClass] = &[
     &of::<Align>(),
+    &of::<AverageCounter>(),
     &of::<Counter>(),
     &of::<Discard>(),
     &of::<Idle>(),

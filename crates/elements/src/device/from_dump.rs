@@ -32,7 +32,8 @@
 //! # Losses
 //! - `too_big`: the packet is larger than a buffer.
 //! - `not_ip`: not an IP packet, `FORCE_IP` is true, and output 1 is not connected.
-//! - `damaged`: 1 if the file turned out to be damaged or cut; a message says where, and nothing after it is read.
+//! - `damaged`: 1 if the file turned out to be damaged or cut: nothing after that place is read, and the run ends with
+//!   an error that says where it is.
 //!
 //! # Example
 //! ```click
@@ -79,6 +80,8 @@ struct File {
     link: Option<LinkType>,
     reader: Option<Reader>,
     size: Option<u64>,
+    /// Where the file turned out to be damaged.
+    damage: Option<String>,
 }
 
 #[derive(Clone, Debug)]
@@ -139,7 +142,7 @@ impl FromDump {
         let reader = Reader::open(&self.file).map_err(|e| ConfigErrors::new(self.span, e.to_string()))?;
         let link = reader.link_type();
         let size = std::fs::metadata(&self.file).ok().filter(std::fs::Metadata::is_file).map(|m| m.len());
-        *file = File { link: Some(link), reader: Some(reader), size };
+        *file = File { link: Some(link), reader: Some(reader), size, damage: None };
         Ok(link)
     }
 
@@ -240,6 +243,13 @@ impl Class for FromDump {
         h.read("encap", |f| f.file(|f| f.link).map_or_else(String::new, encap_name));
         h.read("sampling_prob", |f| f.settings.sample.to_string());
     }
+
+    fn finish(&self) -> Result<(), String> {
+        match self.file(|f| f.damage.take()) {
+            Some(damage) => Err(format!("{}: {damage}; what is before that was read", self.name)),
+            None => Ok(()),
+        }
+    }
 }
 
 /// One worker's part of [`FromDump`].
@@ -296,7 +306,7 @@ impl LocalFromDump {
         match self.reader.as_mut()?.next_record() {
             Ok(record) => record,
             Err(e) => {
-                eprintln!("{}: {e}", self.shared.name);
+                self.shared.file(|f| f.damage = Some(e.to_string()));
                 out.made(1);
                 out.count_loss(DAMAGED, 1);
                 None

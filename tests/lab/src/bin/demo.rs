@@ -13,10 +13,10 @@ use lab::linux::LinuxRouter;
 use lab::report::thousands;
 use lab::routebricks::{self, Launch, Routebricks};
 use lab::router::Router;
-use lab::steps::Stage;
+use lab::steps::{self, Stage};
 use lab::table::{RouteTable, synthetic};
 use lab::topology::{Hosts, Link, Topology};
-use lab::{Context, Result, netns, wait};
+use lab::{Context, Result, netns, replay, wait};
 
 /// Prefixes in the table when Linux is the router.
 const FEW: usize = 2_000;
@@ -88,6 +88,11 @@ fn demo(options: &Options) -> Result<bool> {
         checks.heading("what the running router has counted");
         println!("{text}");
     }
+    if let Some(lost) = router.losses()? {
+        checks.heading("what it has lost, and why");
+        let plan = replay::plan(steps::CAPTURE, steps::SEED, &table)?;
+        replay::judge_losses(&plan, &lost).into_iter().for_each(|check| checks.add(check));
+    }
     if options.keep {
         println!("\n{}", checks.summary());
         play(&topology, directory.path(), options.router);
@@ -126,11 +131,7 @@ fn linux(topology: &Topology) -> Result<(Box<dyn Router>, RouteTable)> {
 }
 
 /// Makes the table with `routebricks table synth`, adds the hosts' subnets, and starts the router with it.
-fn ours(
-    topology: &Topology,
-    directory: &Path,
-    prefixes: usize,
-) -> Result<(Box<dyn Router>, RouteTable)> {
+fn ours(topology: &Topology, directory: &Path, prefixes: usize) -> Result<(Box<dyn Router>, RouteTable)> {
     let path = directory.join("routes.txt");
     let what = format!("a table of {} prefixes is made", thousands(prefixes));
     progress(&what, || make_table(topology, &path, prefixes))?;
@@ -138,8 +139,9 @@ fn ours(
     let launch = Launch::conf(CONFIGURATION, &[&format!("TABLE={}", path.display())])?;
     println!("  {} {}", launch.program.display(), launch.arguments.join(" "));
     let launch = launch.showing(&["interfaces", "runtime", "drops"]);
-    let router =
-        progress("it reads the table and opens its ports", || Routebricks::start(topology.router(), launch, directory))?;
+    let router = progress("it reads the table and opens its ports", || {
+        Routebricks::start(topology.router(), launch, directory)
+    })?;
     println!("  {}", router.memory());
     Ok((Box::new(router), table))
 }
@@ -152,7 +154,8 @@ fn make_table(topology: &Topology, path: &Path, prefixes: usize) -> Result<()> {
     arguments.extend(hops.iter().flat_map(|hop| ["--next-hop", hop]));
     topology.router().run(&program, &arguments)?;
     let subnets = RouteTable::new(Link::all().iter().flat_map(|link| link.routes()).collect());
-    let mut file = fs::OpenOptions::new().append(true).open(path).cannot(|| format!("open {}", path.display()))?;
+    let mut file =
+        fs::OpenOptions::new().append(true).open(path).cannot(|| format!("open {}", path.display()))?;
     file.write_all(subnets.text().as_bytes()).cannot(|| format!("write {}", path.display()))
 }
 
