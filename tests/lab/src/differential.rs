@@ -17,6 +17,8 @@ use std::time::Duration;
 const GRACE: Duration = Duration::from_millis(40);
 /// How many unforeseen differences are described in full.
 const DESCRIBED: usize = 10;
+/// How many sorts of them are listed.
+const SORTS: usize = 60;
 
 /// Something that a router sent, without what may differ between two runs of the same router.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -133,6 +135,15 @@ impl Output {
         }
     }
 
+    /// What sort of output it is, for counting.
+    fn sort(&self) -> String {
+        match self {
+            Output::Forwarded { .. } => "sent on".to_owned(),
+            Output::Error { kind, code, .. } => format!("ICMP {kind}/{code}"),
+            Output::Own { protocol, .. } => format!("own protocol {protocol}"),
+        }
+    }
+
     /// The same line, and the first octets below it.
     fn dump(&self) -> String {
         let octets = match self {
@@ -223,6 +234,8 @@ pub struct Comparison {
     pub foreseen: BTreeMap<&'static str, usize>,
     /// Differences that nobody foresaw.
     pub unforeseen: usize,
+    /// How many of them there are of each sort: what is special about the packet, and what the two made of it.
+    pub sorts: BTreeMap<String, usize>,
     /// The first of them, in full.
     pub descriptions: Vec<String>,
 }
@@ -276,6 +289,7 @@ impl Comparison {
             return;
         }
         self.unforeseen += 1;
+        *self.sorts.entry(difference.sort()).or_default() += 1;
         if self.descriptions.len() < DESCRIBED {
             self.descriptions.push(difference.describe());
         }
@@ -308,6 +322,13 @@ impl Comparison {
         }
         // Writing to a String cannot fail.
         let _ = writeln!(text, "{} unforeseen differences", thousands(self.unforeseen));
+        let mut sorts: Vec<_> = self.sorts.iter().collect();
+        sorts.sort_by_key(|(_, count)| std::cmp::Reverse(**count));
+        let row = |(sort, count): &(&String, &usize)| vec![thousands(**count), (*sort).clone()];
+        let rows: Vec<Vec<String>> = sorts.iter().take(SORTS).map(row).collect();
+        if !rows.is_empty() {
+            text.push_str(&report::table(&["count", "sort"], &rows));
+        }
         for description in &self.descriptions {
             text.push('\n');
             text.push_str(description);
@@ -322,6 +343,14 @@ fn find<'a>(list: &'a [Foreseen], difference: &Difference) -> Option<&'a Foresee
 }
 
 impl Difference<'_> {
+    fn sort(&self) -> String {
+        let all = |outputs: &[Output]| match outputs {
+            [] => "nothing".to_owned(),
+            some => some.iter().map(Output::sort).collect::<Vec<_>>().join(" + "),
+        };
+        format!("{}: {}, reference {}", self.sent.notes.join(", "), all(self.ours), all(self.theirs))
+    }
+
     fn describe(&self) -> String {
         let Sent { id, port, frame, notes } = self.sent;
         let mut text =

@@ -12,6 +12,7 @@ use crate::checks::Check;
 use crate::netns::{self, Namespace};
 use crate::process::Process;
 use crate::router::Router;
+use crate::topology::Topology;
 use crate::{Context, Error, Result};
 
 /// How long it may take to end after SIGTERM.
@@ -57,6 +58,28 @@ impl Launch {
             limit: START,
             show: Vec::new(),
         })
+    }
+
+    /// A router of `conf/` at all ports of a topology, with its routes from a file.
+    ///
+    /// The ports are XDP sockets: DPDK's af_packet driver asks Linux to put IP fragments together before it hands
+    /// packets over (PACKET_FANOUT_FLAG_DEFRAG), which a router must not do (RFC 1812 §4.2.2.7).
+    ///
+    /// # Errors
+    /// If there is no binary.
+    pub fn router(name: &str, topology: &Topology, routes: &Path) -> Result<Launch> {
+        let mut words = vec![format!("TABLE={}", routes.display())];
+        words.extend(
+            topology.links().map(|link| format!("DEV{}=af_xdp:{}", link.port, link.router_interface())),
+        );
+        Launch::conf(name, &words.iter().map(String::as_str).collect::<Vec<_>>())
+    }
+
+    /// The same with more arguments.
+    #[must_use]
+    pub fn with(mut self, arguments: &[&str]) -> Launch {
+        self.arguments.extend(arguments.iter().map(|&word| word.to_owned()));
+        self
     }
 
     /// The same, with `routebricks show WHAT` for each of `tables` as its counters.

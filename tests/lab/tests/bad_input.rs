@@ -125,7 +125,7 @@ fn devices_that_cannot_be_had_are_named() -> Result<()> {
     let own = self::directory()?;
     let mut keeper = Routebricks::start(&namespace, keeper, own.path())?;
     let said = refused(inside()?, "FromDPDKDevice(af_xdp:eth1) -> Discard;", directory.path())?;
-    assert_says(&said, &["eth1", "busy"]);
+    assert_says(&said, &["eth1", "another program may have an XDP socket on this interface"]);
     assert!(keeper.stop()?.iter().all(|check| check.holds || check.name.contains("books")));
     Ok(())
 }
@@ -160,18 +160,21 @@ fn for_everybody(program: &Path, directory: &Path) -> Result<PathBuf> {
 type Change = fn(&mut Ip);
 
 /// What a router meets at its first port, and the name under which it is lost.
-const BAD: [(&str, Change); 9] = [
-    ("if0/CheckIPHeader@8.bad_version", |ip| ip.version = 6),
-    ("if0/CheckIPHeader@8.bad_header_length", |ip| ip.header_words = Some(4)),
-    ("if0/CheckIPHeader@8.bad_length", |ip| ip.total_length = Some(1000)),
-    ("if0/CheckIPHeader@8.bad_length", |ip| ip.total_length = Some(12)),
-    ("if0/CheckIPHeader@8.bad_checksum", |ip| ip.checksum = Some(0xdead)),
-    ("if0/CheckIPHeader@8.bad_source", |ip| ip.source = [127, 0, 0, 1].into()),
-    ("if0/CheckIPHeader@8.bad_source", |ip| ip.source = [224, 0, 0, 9].into()),
+const BAD: [(&str, Change); 12] = [
+    ("if0/check.bad_version", |ip| ip.version = 6),
+    ("if0/check.bad_header_length", |ip| ip.header_words = Some(4)),
+    ("if0/check.bad_length", |ip| ip.total_length = Some(1000)),
+    ("if0/check.bad_length", |ip| ip.total_length = Some(12)),
+    ("if0/check.bad_checksum", |ip| ip.checksum = Some(0xdead)),
+    ("if0/check.bad_source", |ip| ip.source = [127, 0, 0, 1].into()),
+    ("if0/check.bad_source", |ip| ip.source = [224, 0, 0, 9].into()),
+    ("if0/check.bad_destination", |ip| ip.destination = [127, 0, 0, 1].into()),
+    ("if0/check.bad_destination", |ip| ip.destination = [10, 0, 2, 255].into()),
+    ("if1/options.source_route", |ip| ip.options = vec![131, 7, 4, 10, 0, 3, 2]),
     // An option whose length is 0, and one that reaches behind the header; the answer to the sender is lost, too, since
     // it is an error about an error.
-    ("if1/ICMPError@18.icmp", |ip| error_with_options(ip, &[7, 0, 4, 0])),
-    ("if1/ICMPError@18.icmp", |ip| error_with_options(ip, &[7, 99, 4, 0])),
+    ("if1/problem.icmp", |ip| error_with_options(ip, &[7, 0, 4, 0])),
+    ("if1/problem.icmp", |ip| error_with_options(ip, &[7, 99, 4, 0])),
 ];
 
 /// An ICMP error, about which no router may send another (RFC 1812 §4.3.2.7).
@@ -191,7 +194,7 @@ fn bad_packets_are_lost_by_name() -> Result<()> {
     let table = RouteTable::new(Link::all().iter().flat_map(|link| link.routes()).collect());
     fs::write(&routes, table.text()).cannot(|| "write routes".to_owned())?;
     let topology = Topology::build(&netns::unique_prefix(), Hosts::Silent)?;
-    let launch = Launch::conf("ip-router.click", &[&format!("TABLE={}", routes.display())])?;
+    let launch = Launch::router("ip-router.click", &topology, &routes)?;
     let mut router = Routebricks::start(topology.router(), launch, directory.path())?;
     let mut exchange = Exchange::open(&topology, Hosts::Silent)?;
     exchange.open_ways(Duration::from_secs(10))?;
@@ -205,9 +208,9 @@ fn bad_packets_are_lost_by_name() -> Result<()> {
     let same: Change = |_| {};
     let mut cases: Vec<(&str, Vec<u8>)> =
         BAD.iter().map(|(name, change)| (*name, frame(from.router_mac(), *change))).collect();
-    cases.push(("if0/CheckIPHeader@8.short", frame(from.router_mac(), same)[..30].to_vec()));
-    cases.push(("if0/HostEtherFilter@4.other_host", frame(Mac([2, 0, 0, 0, 9, 9]), same)));
-    cases.push(("if1/DropBroadcasts@11.broadcast", frame(Mac::BROADCAST, same)));
+    cases.push(("if0/check.short", frame(from.router_mac(), same)[..30].to_vec()));
+    cases.push(("if0/station.other_host", frame(Mac([2, 0, 0, 0, 9, 9]), same)));
+    cases.push(("if1/unicast.broadcast", frame(Mac::BROADCAST, same)));
     for (name, frame) in cases {
         let before = router.losses()?;
         let out = exchange.pass((0..CHUNK).map(|_| (0, frame.as_slice())))?;

@@ -1,6 +1,7 @@
 //! Routers that share processors, and routers that sleep: nobody starves, and nobody oversleeps.
 
 use std::fs;
+use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use lab::capture::{RawPort, wait_for_frames};
@@ -22,6 +23,9 @@ struct Forwarder {
     outside: Option<Namespace>,
     namespace: Namespace,
 }
+
+/// Each of these tests measures time, or needs some: one at a time.
+static ALONE: Mutex<()> = Mutex::new(());
 
 const ENDS: [&str; 2] = ["eth1", "eth2"];
 /// How long a share is measured.
@@ -136,6 +140,7 @@ fn keep_to_two_processors() -> Result<bool> {
 /// such tenths of a second are not judged.
 #[test]
 fn nobody_starves() -> Result<()> {
+    let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
     if netns::skipped() {
         return Ok(());
     }
@@ -189,6 +194,7 @@ fn shares(figures: &[f64]) -> Vec<f64> {
 /// A router without packets leaves its processor to others; what comes then is lost in no case.
 #[test]
 fn an_idle_router_sleeps_and_wakes() -> Result<()> {
+    let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
     if netns::skipped() {
         return Ok(());
     }
@@ -216,6 +222,7 @@ fn an_idle_router_sleeps_and_wakes() -> Result<()> {
 /// Two routers on one machine: what happens to one is nothing to the other.
 #[test]
 fn two_routers_do_not_disturb_each_other() -> Result<()> {
+    let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
     if netns::skipped() {
         return Ok(());
     }

@@ -136,7 +136,7 @@ fn ours(topology: &Topology, directory: &Path, prefixes: usize) -> Result<(Box<d
     let what = format!("a table of {} prefixes is made", thousands(prefixes));
     progress(&what, || make_table(topology, &path, prefixes))?;
     let table = progress("the checks read it, too", || RouteTable::read(&path))?;
-    let launch = Launch::conf(CONFIGURATION, &[&format!("TABLE={}", path.display())])?;
+    let launch = Launch::router(CONFIGURATION, topology, &path)?;
     println!("  {} {}", launch.program.display(), launch.arguments.join(" "));
     let launch = launch.showing(&["interfaces", "runtime", "drops"]);
     let router = progress("it reads the table and opens its ports", || {

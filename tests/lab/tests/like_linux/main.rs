@@ -61,7 +61,7 @@ fn our_router_is_like_linux() -> Result<()> {
     let routes = directory.path().join("routes.txt");
     fs::write(&routes, table.text()).cannot(|| "write routes".to_owned())?;
     let topology = Topology::build(&netns::unique_prefix(), Hosts::Silent)?;
-    let launch = Launch::conf("ip-router.click", &[&format!("TABLE={}", routes.display())])?;
+    let launch = Launch::router("ip-router.click", &topology, &routes)?;
     let mut router = Routebricks::start(topology.router(), launch, directory.path())?;
     let mut ours = Exchange::open(&topology, Hosts::Silent)?;
     ours.open_ways(Duration::from_secs(10))?;
