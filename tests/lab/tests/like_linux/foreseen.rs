@@ -97,6 +97,17 @@ pub const LIST: &[Foreseen] = &[
         },
     },
     Foreseen {
+        name: "a fragment that ends behind the longest packet is not cut",
+        rfc: "RFC 791 §3.2",
+        why: "no offset can say where its pieces belong; Linux lets the field overflow",
+        matches: |d| {
+            let end = (usize::from(octet(d, 20) & 0x1f) << 8 | usize::from(octet(d, 21))) * 8
+                + d.sent.frame.len()
+                - 34;
+            without_redirects(d).is_empty() && d.theirs.len() > 1 && end > 65_535
+        },
+    },
+    Foreseen {
         name: "options that are not copied are left out of later fragments",
         rfc: "RFC 791 §3.2",
         why: "Linux keeps their room, filled with no-operation options",
@@ -129,7 +140,9 @@ pub const LIST: &[Foreseen] = &[
         name: "a timestamp option whose count is full is an error",
         rfc: "RFC 791 §3.1",
         why: "Linux does not count when the addresses are given in advance",
-        matches: |d| has_option(d, &[0xf3]) && !d.theirs.is_empty() && matches!(errors(d)[..], [] | [(12, 0)]),
+        matches: |d| {
+            has_option(d, &[0xf3]) && !d.theirs.is_empty() && matches!(errors(d)[..], [] | [(12, 0)])
+        },
     },
     Foreseen {
         name: "errors are sent whatever the options",
@@ -204,7 +217,10 @@ fn without_redirects(d: &Difference) -> Vec<Output> {
     let near = |address: Ipv4Addr| address.octets()[..3] == Link { port: d.sent.port }.router().octets()[..3];
     let is_redirect = |output: &&Output| match output {
         Output::Error { port, destination, kind: 5, code: 1, rest, .. } => {
-            *port == d.sent.port && *destination == source(d) && near(source(d)) && near(Ipv4Addr::from(*rest))
+            *port == d.sent.port
+                && *destination == source(d)
+                && near(source(d))
+                && near(Ipv4Addr::from(*rest))
         }
         _ => false,
     };
