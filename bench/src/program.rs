@@ -1,6 +1,6 @@
 //! A DPDK program that forwards what port 0 receives, and what it spends on that.
 
-use crate::telemetry::Telemetry;
+use crate::telemetry::{Telemetry, runtime_folder};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use std::collections::BTreeMap;
@@ -31,6 +31,17 @@ pub struct Program {
     _input: Option<ChildStdin>,
     log: PathBuf,
     telemetry: Telemetry,
+    _files: Files,
+}
+
+/// DPDK's files of one program; they are ours to remove, since we chose the prefix.
+struct Files(PathBuf);
+
+impl Drop for Files {
+    fn drop(&mut self) {
+        // Already gone is fine.
+        let _ = fs::remove_dir_all(&self.0);
+    }
 }
 
 /// What one measurement found.
@@ -70,8 +81,11 @@ impl Program {
             .spawn()
             .map_err(|e| format!("cannot start taskset: {e}"))?;
         let input = child.stdin.take();
+        let files = Files(runtime_folder().join(prefix));
         match wait_for_packets(&mut child, prefix) {
-            Ok(telemetry) => Ok(Program { name: name.to_owned(), child, _input: input, log, telemetry }),
+            Ok(telemetry) => {
+                Ok(Program { name: name.to_owned(), child, _input: input, log, telemetry, _files: files })
+            }
             Err(why) => {
                 end(&mut child);
                 Err(format!(

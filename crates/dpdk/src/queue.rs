@@ -139,7 +139,7 @@ impl Drop for DpdkRx {
     }
 }
 
-/// Clears the marks, and the hash unless the device computed it (never if not `HASHES`). True if all are plain: one
+/// Marks the MAC header and clears the other marks, and the hash unless the device computed it (never if not `HASHES`). True if all are plain: one
 /// segment, unshared, the buffer's own memory. Stays within the first cache line of each header.
 ///
 /// What the driver noted in `ol_flags` stays; it notes only facts of receive there, and those that ask a device for
@@ -158,7 +158,7 @@ fn prepare<const HASHES: bool>(packets: &mut [NonNull<Header>]) -> bool {
         words[HASH_HI] &= !HASH_HI_AND_OUTER;
         // SAFETY: as above; `words` is not used any more.
         let h = unsafe { packet.as_mut() };
-        h.port = 0;
+        h.port = h.data_off;
         h.packet_type = 0;
     };
     let (fours, rest) = packets.as_chunks_mut::<4>();

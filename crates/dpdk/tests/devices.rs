@@ -55,7 +55,7 @@ fn fresh_packets_are_clean() {
             assert_eq!(batch.len(), 256);
             for p in batch.iter_mut() {
                 assert_eq!((p.len(), p.headroom(), p.tailroom()), (0, 128, 2048));
-                assert_eq!((p.mac_offset(), p.network_offset(), p.transport_offset()), (None, None, None));
+                assert_eq!((p.mac_offset(), p.network_offset(), p.transport_offset()), (Some(0), None, None));
                 assert_eq!((p.next_hop(), p.flow_hash(), p.dst_ip(), p.timestamp()), (0, 0, 0, 0));
                 let mut annos = [1; 48];
                 p.read_anno(0, &mut annos);
@@ -101,7 +101,7 @@ fn what_is_sent_to_a_ring_comes_back_without_marks() {
         while rx.rx(&mut back, 100) > 0 {}
         assert_eq!(back.iter().map(|p| p.data().to_vec()).collect::<Vec<_>>(), frames);
         for p in back.iter() {
-            assert_eq!((p.mac_offset(), p.network_offset(), p.transport_offset()), (None, None, None));
+            assert_eq!((p.mac_offset(), p.network_offset(), p.transport_offset()), (Some(0), None, None));
             assert_eq!((p.next_hop(), p.flow_hash(), p.dst_ip()), (0, 0, 0));
         }
         back.free();

@@ -25,6 +25,37 @@ pub enum Way {
     PortOr(usize, Loss),
 }
 
+/// A [`Way`] in one word.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct PackedWay(u64);
+
+const LOST: u64 = 1 << 62;
+const PORT_OR: u64 = 1 << 63;
+
+impl Way {
+    #[inline]
+    fn pack(self) -> PackedWay {
+        // Port numbers are below 2^16 (`plan::ports`), so 32 bits are plenty.
+        PackedWay(match self {
+            Way::Port(port) => port as u64 & u64::from(u32::MAX),
+            Way::Lost(loss) => LOST | u64::from(loss.0),
+            Way::PortOr(port, loss) => PORT_OR | (port as u64 & u64::from(u32::MAX)) << 16 | u64::from(loss.0),
+        })
+    }
+}
+
+impl PackedWay {
+    #[inline]
+    pub(crate) fn unpack(self) -> Way {
+        let loss = Loss(self.0 as u16);
+        match self.0 & (LOST | PORT_OR) {
+            0 => Way::Port(self.0 as usize),
+            LOST => Way::Lost(loss),
+            _ => Way::PortOr((self.0 >> 16) as u32 as usize, loss),
+        }
+    }
+}
+
 impl Out<'_> {
     /// Sends packets on by an output. Emissions of one call are delivered in the order they were made, each with all
     /// its consequences before the next (depth first).
@@ -95,20 +126,17 @@ impl Out<'_> {
     /// Sends each packet its own way. If all go by one output no packet is moved.
     #[inline]
     pub fn split(&mut self, mut batch: Batch, mut way: impl FnMut(&mut Packet) -> Way) {
-        let mut ways = [Way::Port(0); Batch::MAX];
-        let mut same = true;
-        for (packet, slot) in batch.iter_mut().zip(&mut ways) {
-            *slot = way(packet);
+        // Kept between calls: clearing a fresh array would cost more than the split.
+        let mut ways = std::mem::take(&mut self.core.ways);
+        ways.clear();
+        ways.extend(batch.iter_mut().map(|packet| way(packet).pack()));
+        if let Some(&first) = ways.first() {
+            match first.unpack() {
+                Way::Port(port) if ways.iter().all(|w| *w == first) => self.core.emit(self.node, port, batch),
+                _ => self.core.scatter(self.node, batch, &ways),
+            }
         }
-        let ways = &ways[..batch.len()];
-        let Some(&first) = ways.first() else { return };
-        for w in ways {
-            same &= *w == first;
-        }
-        if same && let Way::Port(port) = first {
-            return self.core.emit(self.node, port, batch);
-        }
-        self.core.scatter(self.node, batch, ways);
+        self.core.ways = ways;
     }
 
     /// Asks for another run of this element's task as soon as its turn comes.

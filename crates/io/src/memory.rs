@@ -206,7 +206,8 @@ impl RxQueue for MemoryRx {
         let State { rx, stats, .. } = &mut *state;
         let Some(queue) = rx.get_mut(self.queue) else { return 0 };
         let n = max.min(batch.room()).min(queue.len());
-        for packet in queue.drain(..n) {
+        for mut packet in queue.drain(..n) {
+            packet.set_mac_offset(0);
             stats.rx_packets += 1;
             stats.rx_bytes += packet.len() as u64;
             batch.push(packet);

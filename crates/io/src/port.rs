@@ -107,8 +107,8 @@ pub trait Port: Send + Sync {
 
 /// One receive queue, owned by one worker.
 pub trait RxQueue: Send {
-    /// Appends up to `max` received packets to `batch`; returns how many. Never blocks. Marks are clear, annotations in
-    /// the private area are not.
+    /// Appends up to `max` received packets to `batch`; returns how many. Never blocks. The MAC header is marked at the
+    /// start of each, other marks are clear, annotations in the private area are not.
     fn rx(&mut self, batch: &mut Batch, max: usize) -> usize;
 
     /// Packets that had to be given up on receive since the queue was opened, by reason.

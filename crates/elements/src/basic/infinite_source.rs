@@ -138,11 +138,9 @@ impl LocalInfiniteSource {
         let mut batch = cx.pool.alloc_batch(wanted);
         let got = batch.len();
         batch.retain(|p| p.append(&self.shared.data), |p| p.free());
-        out.made(batch.len());
-        if batch.len() < wanted {
-            // Either the pool is empty for now, or the packet is larger than a buffer.
-            out.count_loss(NO_BUFFER, got - batch.len());
-        }
+        out.made(got);
+        // The packet is larger than a buffer.
+        out.count_loss(NO_BUFFER, got - batch.len());
         self.shared.count.fetch_add(batch.len() as u64, Relaxed);
         if self.left() == 0 && self.shared.stop {
             out.stop_driver();

@@ -39,8 +39,10 @@ impl Class for Tee {
     type Local = LocalTee;
 
     fn configure(args: &mut Args, cx: &Configure<'_>) -> Result<Tee, ConfigErrors> {
-        let n: usize = args.optional("N", cx.outputs);
-        if n != cx.outputs {
+        if let Some(n) = args.optional_if_given::<usize>("N")
+            && n != 0
+            && n != cx.outputs
+        {
             args.error("N", format!("{n} outputs wanted, but {} connected", cx.outputs));
         }
         args.finish()?;

@@ -193,9 +193,8 @@ impl LocalRx {
         out.made(n);
         // One pass over the headers: each is a line of its own.
         let mut bytes = 0;
-        for packet in batch.iter_mut() {
+        for packet in batch.iter() {
             packet.prefetch_data();
-            packet.set_mac_offset(0);
             bytes += packet.len() as u64;
         }
         self.shared.tallies[self.worker].add(n as u64, bytes);

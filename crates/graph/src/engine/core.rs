@@ -6,7 +6,7 @@ use crate::engine::mailbox::Mailbox;
 use crate::engine::stats::{ENGINE_LOSSES, WorkerStats};
 use crate::engine::timers::Timers;
 use crate::notify::{Listener, Notifier};
-use crate::out::Way;
+use crate::out::{PackedWay, Way};
 use crate::time::Nanos;
 use crate::wires::{Target, Wires};
 use epoch::tsc;
@@ -78,6 +78,8 @@ pub struct Core {
     aside_from: (NodeId, usize),
     lost: Batch,
     bins: Vec<Batch>,
+    /// Scratch of `Out::split`.
+    pub ways: Vec<PackedWay>,
 }
 
 impl Core {
@@ -105,6 +107,7 @@ impl Core {
             aside_from: (NodeId(0), 0),
             lost: Batch::empty(),
             bins: Vec::new(),
+            ways: Vec::with_capacity(Batch::MAX),
         }
     }
 
@@ -257,14 +260,14 @@ impl Core {
     }
 
     /// Sends each packet its own way; batches leave in the order of output numbers.
-    pub fn scatter(&mut self, node: NodeId, batch: Batch, ways: &[Way]) {
+    pub fn scatter(&mut self, node: NodeId, batch: Batch, ways: &[PackedWay]) {
         let outputs = self.wires.outputs(node);
         if self.bins.len() < outputs {
             self.bins.resize_with(outputs, Batch::empty);
         }
         let (mut lowest, mut highest) = (usize::MAX, 0);
         for (packet, way) in batch.into_iter().zip(ways) {
-            let port = match *way {
+            let port = match way.unpack() {
                 Way::Port(port) => port,
                 Way::PortOr(port, _) if self.wires.output(node, port).is_some() => port,
                 Way::PortOr(_, loss) | Way::Lost(loss) => {

@@ -21,7 +21,7 @@ pub struct RunArgs {
     workers: u16,
 
     /// Packets that move together; 1 gives exactly Click's order
-    #[arg(long, value_name = "N", default_value_t = 32)]
+    #[arg(long, value_name = "N", default_value_t = 64)]
     #[arg(value_parser = clap::value_parser!(u16).range(1..=256))]
     burst: u16,
 
