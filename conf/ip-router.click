@@ -36,7 +36,7 @@ elementclass Interface { DEV $dev, IP $ip, NET $net, MAC $mac, MTU $mtu, COLOR $
   // Out: options, TTL, size, link-layer address.
   input -> unicast :: DropBroadcasts
     -> back :: PaintTee($color)
-    -> options :: IPGWOptions($ip, SOURCE_ROUTE drop)
+    -> options :: IPGWOptions($ip, $IP0 $IP1 $IP2, SOURCE_ROUTE drop)
     -> FixIPSrc($ip)
     -> ttl :: DecIPTTL
     -> fragment :: IPFragmenter($mtu)
@@ -68,7 +68,7 @@ routes[0] -> if0;
 routes[1] -> if1;
 routes[2] -> if2;
 
-routes[3] -> local :: IPClassifier(icmp type echo, icmp, udp or tcp, -);
+routes[3] -> local :: IPClassifier(icmp type echo, icmp or tcp, udp, -);
 local[0] -> ICMPPingResponder -> routes;
 local[1] -> Discard;
 local[2] -> no_port :: ICMPError($IP0, unreachable, port) -> routes;

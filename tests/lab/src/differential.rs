@@ -16,7 +16,7 @@ use std::time::Duration;
 /// How long a router may still send something after its chunk, before a difference counts.
 const GRACE: Duration = Duration::from_millis(40);
 /// How many unforeseen differences are described in full.
-const DESCRIBED: usize = 10;
+const DESCRIBED: usize = 20;
 /// How many sorts of them are listed.
 const SORTS: usize = 60;
 

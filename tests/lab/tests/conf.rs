@@ -348,7 +348,8 @@ fn to_the_end(name: &str, arguments: &[&str], directory: &Path) -> Result<String
 fn a_generator_makes_the_packets_that_it_is_told() -> Result<()> {
     let directory = tempfile::tempdir().map_err(|error| Error::new(error.to_string()))?;
     let device = "DEV=\"net_pcap0,tx_pcap=out.pcap\"";
-    let arguments = [device, "RATE=20000", "LIMIT=500", "LENGTH=80", "--read", "sent.count", "--", "--no-huge"];
+    let arguments =
+        [device, "RATE=20000", "LIMIT=500", "LENGTH=80", "--read", "sent.count", "--", "--no-huge"];
     let printed = to_the_end("generator.click", &arguments, directory.path())?;
     let sent = trace::read(&directory.path().join("out.pcap"))?;
     let (host, router) = (Mac([2, 0, 0, 0, 0, 1]), Mac([2, 0, 0, 0, 1, 1]));

@@ -23,6 +23,8 @@
 //! - `dont_fragment`: the packet is too long and says "don't fragment".
 //! - `no_header`: it is too long and has no sound IP header at its mark, or one that leaves no room for payload.
 //! - `no_buffer`: there was no buffer for a fragment; the whole packet is lost.
+//! - `bad_offset`: it is too long, and a fragment itself whose end lies behind the longest packet that there can be:
+//!   the offset field cannot say where its pieces belong.
 //!
 //! # Example
 //! ```click
@@ -43,6 +45,9 @@ use std::sync::Arc;
 const DONT_FRAGMENT: Loss = Loss(0);
 const NO_HEADER: Loss = Loss(1);
 const NO_BUFFER: Loss = Loss(2);
+const BAD_OFFSET: Loss = Loss(3);
+/// Where the last byte of a packet can be.
+const MAX_PACKET: usize = 65_535;
 /// Room for a header and eight bytes.
 const MIN_MTU: usize = 28;
 
@@ -69,7 +74,7 @@ pub struct LocalIPFragmenter {
 
 impl Class for IPFragmenter {
     const SPEC: Spec = Spec {
-        losses: &["dont_fragment", "no_header", "no_buffer"],
+        losses: &["dont_fragment", "no_header", "no_buffer", "bad_offset"],
         ..Spec::new("IPFragmenter", "1/1-2", "h/h")
     };
     type Local = LocalIPFragmenter;
@@ -138,6 +143,9 @@ impl LocalIPFragmenter {
             }
             return out.reject(1, packet, DONT_FRAGMENT);
         }
+        if ip.fragment_offset() + ip.payload().len() > MAX_PACKET {
+            return out.lose(packet, BAD_OFFSET);
+        }
         let Some(cut) = packet.network().and_then(|bytes| Cut::new(bytes, self.shared.mtu)) else {
             return out.lose(packet, NO_HEADER);
         };
@@ -197,6 +205,23 @@ mod tests {
         let mut bench = Bench::new(&config, &Setup::default()).unwrap();
         bench.run().unwrap();
         bench
+    }
+
+    #[test]
+    fn what_ends_behind_the_longest_packet_is_not_cut() {
+        // It ends at byte 65,533, and at byte 65,541.
+        let bench = run("1400", 1401, "1f53", "");
+        assert_eq!(
+            (bench.read("f.fragments"), bench.losses().contains(&"f.bad_offset = 0".to_owned())),
+            ("6".into(), true)
+        );
+        bench.end().unwrap();
+        let bench = run("1400", 1401, "1f54", "");
+        assert_eq!(
+            (bench.read("f.fragments"), bench.losses().contains(&"f.bad_offset = 3".to_owned())),
+            ("0".into(), true)
+        );
+        bench.end().unwrap();
     }
 
     #[test]

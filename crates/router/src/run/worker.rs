@@ -17,10 +17,11 @@ const EMPTY_ROUNDS: u32 = 64;
 /// Sleeps of a polling worker that finds nothing: how many in a row of which length. The longer it has been idle the
 /// longer it sleeps, so that an idle router leaves the processor to others; the price is that much latency for the
 /// first packet after a pause.
-const SLEEPS: [(u32, Duration); 3] = [
+const SLEEPS: [(u32, Duration); 4] = [
     (400, Duration::from_micros(50)),
     (800, Duration::from_micros(250)),
-    (u32::MAX, Duration::from_millis(1)),
+    (1600, Duration::from_millis(1)),
+    (u32::MAX, Duration::from_millis(2)),
 ];
 /// A worker without pollers looks up at least this often: a lost wake-up must not hang a router.
 const LONGEST_SLEEP: Duration = Duration::from_millis(100);
