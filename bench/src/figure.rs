@@ -109,7 +109,7 @@ impl Figure {
         })
     }
 
-    /// One line of the table under [`HEADER`].
+    /// One line of the table.
     pub fn row(&self) -> String {
         let cell = |values: &[f64], digits: usize| match Spread::of(values) {
             Some(s) => format!("{:.digits$} ({:.digits$}–{:.digits$})", s.median, s.min, s.max),

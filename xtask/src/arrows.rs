@@ -21,7 +21,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("io", &["packet"]),
     ("graph", &["epoch", "packet", "lang", "io"]),
     ("dpdk", &["packet", "io", "ipsec"]),
-    ("elements", &["packet", "fib", "cluster", "ipsec", "io", "graph"]),
+    ("elements", &["epoch", "packet", "fib", "cluster", "lang", "ipsec", "io", "graph"]),
     ("control", &["epoch", "packet", "fib", "cluster", "graph"]),
     ("sim", &["epoch", "packet", "fib", "cluster", "lang", "ipsec", "io", "graph", "elements"]),
     (

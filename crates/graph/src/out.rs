@@ -39,7 +39,9 @@ impl Way {
         PackedWay(match self {
             Way::Port(port) => port as u64 & u64::from(u32::MAX),
             Way::Lost(loss) => LOST | u64::from(loss.0),
-            Way::PortOr(port, loss) => PORT_OR | (port as u64 & u64::from(u32::MAX)) << 16 | u64::from(loss.0),
+            Way::PortOr(port, loss) => {
+                PORT_OR | (port as u64 & u64::from(u32::MAX)) << 16 | u64::from(loss.0)
+            }
         })
     }
 }

@@ -22,8 +22,10 @@ use lab::view::Frame;
 use lab::wait::wait_until;
 use lab::{Context, Error, Result, trace};
 
+type Test = fn() -> Result<()>;
+
 /// The configurations and their tests.
-const TESTS: &[(&str, fn() -> Result<()>)] = &[
+const TESTS: &[(&str, Test)] = &[
     ("bench/io.click", what_comes_in_goes_out),
     ("bench/io-large-pool.click", what_comes_in_goes_out),
     ("bench/ip-path.click", a_path_through_a_router),
@@ -109,7 +111,7 @@ fn what_comes_in_goes_out() -> Result<()> {
     let frames: Vec<Vec<u8>> =
         (1..=2000).map(|n| datagram((A, B), ("10.0.1.2", n), ("10.0.2.2", 9), 18)).collect();
     for name in ["bench/io.click", "bench/io-large-pool.click"] {
-        assert_eq!(run(name, &[("", &frames)], &[])?.sent, [frames.clone()], "{name}");
+        assert_eq!(run(name, &[("", &frames)], &[])?.sent, std::slice::from_ref(&frames), "{name}");
     }
     Ok(())
 }

@@ -93,7 +93,9 @@ fn linux_is_like_linux() -> Result<()> {
     let comparison = Comparison::run(&mut one.exchange, &mut other.exchange, &packets, nothing)?;
     println!("{}", comparison.report(nothing));
     assert_eq!(comparison.sent, PACKETS);
-    assert_eq!(comparison.unforeseen, 0);
+    // Linux tells one source of a missing route about once a second, so two Linuxes that meet a packet of such a source
+    // around the turn of a second may differ.
+    assert!(comparison.unforeseen <= 8, "{}", comparison.report(nothing));
     Ok(())
 }
 
