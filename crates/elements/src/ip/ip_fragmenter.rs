@@ -210,18 +210,15 @@ mod tests {
     #[test]
     fn what_ends_behind_the_longest_packet_is_not_cut() {
         // It ends at byte 65,533, and at byte 65,541.
-        let bench = run("1400", 1401, "1f53", "");
-        assert_eq!(
-            (bench.read("f.fragments"), bench.losses().contains(&"f.bad_offset = 0".to_owned())),
-            ("6".into(), true)
-        );
-        bench.end().unwrap();
-        let bench = run("1400", 1401, "1f54", "");
-        assert_eq!(
-            (bench.read("f.fragments"), bench.losses().contains(&"f.bad_offset = 3".to_owned())),
-            ("0".into(), true)
-        );
-        bench.end().unwrap();
+        for (word, fragments, lost) in [("1f53", "6", &[][..]), ("1f54", "0", &["f.bad_offset = 3"])] {
+            let bench = run("1400", 1401, word, "");
+            let losses: Vec<String> = bench.losses().into_iter().filter(|l| !l.ends_with("= 0")).collect();
+            assert_eq!(
+                (bench.read("f.fragments").as_str(), losses),
+                (fragments, lost.iter().map(|l| (*l).to_owned()).collect())
+            );
+            bench.end().unwrap();
+        }
     }
 
     #[test]
