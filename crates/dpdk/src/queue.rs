@@ -131,13 +131,14 @@ impl RxQueue for DpdkRx {
 impl DpdkRx {
     #[cold]
     fn rx_few(&mut self, batch: &mut Batch, max: usize) -> Moved {
+        let mut lost = 0;
         if self.ahead.is_empty() {
             let mut ahead = Batch::empty();
-            self.receive(&mut ahead, LEAST);
+            lost = self.receive(&mut ahead, LEAST).lost;
             self.ahead = ahead;
         }
         let rest = self.ahead.split_off(max.min(batch.room()));
-        let moved = Moved::all(&self.ahead);
+        let moved = Moved { lost, ..Moved::all(&self.ahead) };
         batch.append(&mut self.ahead);
         self.ahead = rest;
         moved
@@ -203,6 +204,7 @@ fn own(packets: &mut [NonNull<Header>], place: &Place, losses: &mut [(&'static s
             let copy = unsafe { raw::rb_own(pool, packet.as_ptr().cast(), &raw mut too_long) };
             let Some(copy) = NonNull::new(copy.cast::<Header>()) else {
                 losses[usize::from(too_long == 0)].1 += 1;
+                kept.lost += 1;
                 continue;
             };
             packet = copy;
@@ -262,7 +264,7 @@ impl DpdkTx {
         };
         // SAFETY: the driver takes the first n packets and leaves the others alone.
         let packets = unsafe { batch.send_raw(send) };
-        good.then(|| Moved { packets, bytes: bytes - batch.bytes() })
+        good.then(|| Moved { packets, bytes: bytes - batch.bytes(), lost: 0 })
     }
 
     /// Makes every packet sendable: copies those of other pools, drops and counts those that are no frames or find no
@@ -290,7 +292,8 @@ impl DpdkTx {
             packet.free();
         }
         let left = Moved::all(batch);
-        let dropped = Moved { packets: before.packets - left.packets, bytes: before.bytes - left.bytes };
+        let dropped =
+            Moved { packets: before.packets - left.packets, bytes: before.bytes - left.bytes, lost: 0 };
         self.refused.fetch_add(dropped.packets as u64, Ordering::Relaxed);
         dropped
     }
@@ -317,7 +320,7 @@ impl TxQueue for DpdkTx {
         self.send(batch).unwrap_or_else(|| {
             let dropped = self.mend(batch);
             let sent = self.send(batch).unwrap_or_default();
-            Moved { packets: dropped.packets + sent.packets, bytes: dropped.bytes + sent.bytes }
+            Moved { packets: dropped.packets + sent.packets, bytes: dropped.bytes + sent.bytes, lost: 0 }
         })
     }
 }

@@ -205,7 +205,7 @@ impl RxQueue for MemoryRx {
         let mut state = lock(&self.port.state);
         let State { rx, stats, .. } = &mut *state;
         let Some(queue) = rx.get_mut(self.queue) else { return Moved::default() };
-        let mut moved = Moved { packets: max.min(batch.room()).min(queue.len()), bytes: 0 };
+        let mut moved = Moved { packets: max.min(batch.room()).min(queue.len()), ..Moved::default() };
         for mut packet in queue.drain(..moved.packets) {
             packet.set_mac_offset(0);
             moved.bytes += packet.len() as u64;

@@ -112,12 +112,14 @@ pub struct Moved {
     pub packets: usize,
     /// Their bytes, without check sequence.
     pub bytes: u64,
+    /// Packets that had to be given up during the call, which are not in `packets`; [`RxQueue::losses`] says why.
+    pub lost: usize,
 }
 
 impl Moved {
     /// All packets of a batch.
     pub fn all(batch: &Batch) -> Moved {
-        Moved { packets: batch.len(), bytes: batch.bytes() }
+        Moved { packets: batch.len(), bytes: batch.bytes(), lost: 0 }
     }
 }
 

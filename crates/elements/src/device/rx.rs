@@ -186,7 +186,9 @@ impl LocalRx {
         let Some(q) = self.queues.get_mut(queue) else { return false };
         let mut batch = Batch::empty();
         let moved = q.rx.rx(&mut batch, self.shared.wish.burst);
-        q.count_losses(out);
+        if moved.lost > 0 {
+            q.count_losses(out);
+        }
         if moved.packets == 0 {
             return false;
         }
@@ -217,6 +219,7 @@ impl LocalRx {
 }
 
 impl Queue {
+    #[cold]
     fn count_losses(&mut self, out: &mut Out<'_>) {
         for (i, (name, total)) in self.rx.losses().iter().enumerate() {
             if self.seen.len() <= i {
