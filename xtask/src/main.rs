@@ -14,7 +14,8 @@ usage: cargo xtask COMMAND
   arrows         which crate may use which, and which may hold unsafe code
   links          the files that the manual links to or names are there
   lint           every check that runs no test
-  test [ARG...]  every test; ends with the line `N passed, N failed, N skipped`; ARGs go to `cargo test`";
+  test [ARG...]  every test; ends with the line `N passed, N failed, N skipped`; with ARGs for `cargo test`, those of
+                 the workspace that they choose";
 
 fn main() -> ExitCode {
     let args: Vec<String> = std::env::args().skip(1).collect();
