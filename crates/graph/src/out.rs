@@ -131,12 +131,17 @@ impl Out<'_> {
         // Kept between calls: clearing a fresh array would cost more than the split.
         let mut ways = std::mem::take(&mut self.core.ways);
         ways.clear();
-        ways.extend(batch.iter_mut().map(|packet| way(packet).pack()));
-        if let Some(&first) = ways.first() {
-            match first.unpack() {
-                Way::Port(port) if ways.iter().all(|w| *w == first) => self.core.emit(self.node, port, batch),
-                _ => self.core.scatter(self.node, batch, &ways),
-            }
+        let (mut all, mut any) = (PackedWay(u64::MAX), PackedWay(0));
+        ways.extend(batch.iter_mut().map(|packet| {
+            let way = way(packet).pack();
+            (all.0, any.0) = (all.0 & way.0, any.0 | way.0);
+            way
+        }));
+        match any.unpack() {
+            // The same way for each, if no bit is in some and not in others.
+            Way::Port(port) if all == any => self.core.emit(self.node, port, batch),
+            _ if batch.is_empty() => {}
+            _ => self.core.scatter(self.node, batch, &ways),
         }
         self.core.ways = ways;
     }

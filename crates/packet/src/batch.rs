@@ -142,18 +142,33 @@ impl Batch {
         self.as_mut_slice().iter_mut()
     }
 
-    /// Keeps the packets for which `keep` says so, in order, and hands the others to `removed`.
+    /// Keeps the packets for which `keep` says so, in order, and hands each other one to `removed` before the next is
+    /// looked at.
+    ///
+    /// If one of them panics the packets of the batch are neither freed nor counted.
     #[inline]
     pub fn retain(&mut self, mut keep: impl FnMut(&mut Packet) -> bool, mut removed: impl FnMut(Packet)) {
-        let Some(first) = self.as_mut_slice().iter_mut().position(|p| !keep(p)) else { return };
-        let old = std::mem::take(self);
-        for (i, mut packet) in old.into_iter().enumerate() {
-            // The first packet to go was already asked; the ones before it were kept.
-            if i < first || (i > first && keep(&mut packet)) {
-                self.push(packet);
-            } else {
-                removed(packet);
+        let Some(frame) = self.0.as_mut() else { return };
+        let len = std::mem::replace(&mut frame.len, 0);
+        let mut kept = 0;
+        for i in 0..len {
+            // SAFETY: slots i..len are initialised and outside the batch (its len is 0), and kept <= i < len <= MAX.
+            unsafe {
+                let slot = frame.packets.as_mut_ptr().add(i);
+                if keep((*slot).assume_init_mut()) {
+                    // Moved forward over a slot whose packet has left, or onto itself; without a branch.
+                    std::ptr::copy(slot, frame.packets.as_mut_ptr().add(kept), 1);
+                    kept += 1;
+                } else {
+                    removed((*slot).assume_init_read());
+                }
             }
+        }
+        frame.len = kept;
+        if kept == 0
+            && let Some(frame) = self.0.take()
+        {
+            recycle(frame);
         }
     }
 

@@ -116,15 +116,7 @@ impl Packet {
     /// Asks the processor to load the first bytes of the packet, to be used soon.
     #[inline(always)]
     pub fn prefetch_data(&self) {
-        #[cfg(target_arch = "x86_64")]
-        {
-            let h = self.header();
-            // SAFETY: a prefetch of any address has no effect but on the cache.
-            unsafe {
-                use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
-                _mm_prefetch(h.buf_addr.wrapping_add(usize::from(h.data_off)).cast::<i8>(), _MM_HINT_T0);
-            }
-        }
+        self.header().prefetch_data();
     }
 
     /// Free bytes before the data.
@@ -341,6 +333,20 @@ impl Packet {
     pub fn network_mut(&mut self) -> Option<&mut [u8]> {
         let offset = self.network_offset()?;
         self.data_mut().get_mut(offset..)
+    }
+
+    /// The first `N` bytes of the network header, to change; `None` if it is not marked, has been stripped, or the packet
+    /// ends before.
+    #[inline]
+    pub fn network_head_mut<const N: usize>(&mut self) -> Option<&mut [u8; N]> {
+        let h = self.header();
+        let (mark, start) = (usize::from(h.vlan_tci_outer), usize::from(h.data_off));
+        if mark == 0 || mark < start || mark + N > start + usize::from(h.data_len) {
+            return None;
+        }
+        // SAFETY: mark + N <= data_off + data_len <= buf_len, the buffer's bytes are initialised (`from_raw`), and
+        // `&mut self` is the only access to them.
+        unsafe { Some(&mut *h.buf_addr.add(mark).cast::<[u8; N]>()) }
     }
 
     /// Offset of the transport header in [`Packet::data`]; `None` if it is not marked or has been stripped.

@@ -185,19 +185,13 @@ impl LocalRx {
     fn poll(&mut self, queue: usize, cx: &Cx<'_>, out: &mut Out<'_>) -> bool {
         let Some(q) = self.queues.get_mut(queue) else { return false };
         let mut batch = Batch::empty();
-        let n = q.rx.rx(&mut batch, self.shared.wish.burst);
+        let moved = q.rx.rx(&mut batch, self.shared.wish.burst);
         q.count_losses(out);
-        if n == 0 {
+        if moved.packets == 0 {
             return false;
         }
-        out.made(n);
-        // One pass over the headers: each is a line of its own.
-        let mut bytes = 0;
-        for packet in batch.iter() {
-            packet.prefetch_data();
-            bytes += packet.len() as u64;
-        }
-        self.shared.tallies[self.worker].add(n as u64, bytes);
+        out.made(moved.packets);
+        self.shared.tallies[self.worker].add(moved.packets as u64, moved.bytes);
         if self.annotations {
             self.annotate(&mut batch, cx);
         }

@@ -38,6 +38,7 @@ impl AddressSet {
         self.octets[(address >> 24) as usize] && self.search(address)
     }
 
+    #[inline(never)]
     fn search(&self, address: u32) -> bool {
         self.members.iter().any(|&(network, mask)| address & mask == network)
     }

@@ -53,6 +53,7 @@ use graph::{
     Agnostic, Args, Class, ConfigErrors, Configure, Cx, FromArg, Handlers, LocalCx, Loss, Out, Simple, Spec,
     Text,
 };
+use packet::wire::checksum;
 use packet::wire::ipv4::{Ipv4, MIN_HEADER_LEN};
 use packet::{Batch, Packet};
 use std::fmt::Write;
@@ -207,7 +208,30 @@ impl<const SUM: bool> CheckIPHeader<SUM> {
         text
     }
 
+    /// Marks the header and notes the destination if the packet is good and its header as usual, without options. False
+    /// = [`check`](Self::check) knows more.
     #[inline]
+    fn is_usual(&self, packet: &mut Packet) -> bool {
+        let bytes = packet.data().get(self.offset..).unwrap_or(&[]);
+        let Some(head) = bytes.first_chunk::<MIN_HEADER_LEN>() else { return false };
+        let word = |at: usize| u32::from_be_bytes([head[at], head[at + 1], head[at + 2], head[at + 3]]);
+        let (first, source, destination) = (word(0), word(12), word(16));
+        let total = (first & 0xffff) as usize;
+        if first >> 24 != 0x45 || total < MIN_HEADER_LEN || total > bytes.len() {
+            return false;
+        }
+        if self.checksum && !checksum::is_valid_20(head) {
+            return false;
+        }
+        if self.bad_source.contains(source) || self.bad_destination.contains(destination) {
+            return false;
+        }
+        self.mark(packet, MIN_HEADER_LEN, total, destination);
+        true
+    }
+
+    /// All checks, one after the other; marks the header and notes the destination if there is no fault.
+    #[inline(never)]
     fn check(&self, packet: &mut Packet) -> Result<(), Fault> {
         let bytes = packet.data().get(self.offset..).unwrap_or(&[]);
         let ip = Ipv4::new(bytes).ok_or(Fault::Short)?;
@@ -231,11 +255,25 @@ impl<const SUM: bool> CheckIPHeader<SUM> {
         if self.bad_destination.contains(destination) {
             return Err(Fault::Destination);
         }
+        self.mark(packet, header, total, destination);
+        Ok(())
+    }
+
+    #[cold]
+    fn reject(&self, packet: Packet, fault: Fault, counts: &Counts, out: &mut Out<'_>) {
+        counts.bad[fault as usize].add(1);
+        if self.verbose {
+            eprintln!("{}: IP header check failed: {}", self.name, TEXTS[fault as usize]);
+        }
+        out.reject(1, packet, Loss(fault as u16));
+    }
+
+    #[inline]
+    fn mark(&self, packet: &mut Packet, header: usize, total: usize, destination: u32) {
         packet.truncate(self.offset + total);
         packet.set_network_offset(self.offset);
         packet.set_transport_offset(self.offset + header);
         packet.set_dst_ip(destination);
-        Ok(())
     }
 }
 
@@ -246,15 +284,8 @@ impl<const SUM: bool> Simple for LocalCheckIPHeader<SUM> {
         // A packet that is not kept is handed on before the next one is looked at.
         let fault = std::cell::Cell::new(Fault::Short);
         batch.retain(
-            |packet| shared.check(packet).map_err(|f| fault.set(f)).is_ok(),
-            |packet| {
-                let reason = fault.get() as usize;
-                counts.bad[reason].add(1);
-                if shared.verbose {
-                    eprintln!("{}: IP header check failed: {}", shared.name, TEXTS[reason]);
-                }
-                out.reject(1, packet, Loss(fault.get() as u16));
-            },
+            |packet| shared.is_usual(packet) || shared.check(packet).map_err(|f| fault.set(f)).is_ok(),
+            |packet| shared.reject(packet, fault.get(), counts, out),
         );
         counts.good.add(batch.len() as u64);
     }

@@ -29,7 +29,7 @@
 
 use epoch::{Count, PerWorker};
 use graph::{Agnostic, Args, Class, ConfigErrors, Configure, Cx, Handlers, LocalCx, Loss, Out, Simple, Spec};
-use packet::wire::ipv4::{self, Ipv4};
+use packet::wire::ipv4::{self, MIN_HEADER_LEN};
 use packet::{Batch, Packet};
 use std::sync::Arc;
 
@@ -72,15 +72,14 @@ impl Class for DecIPTTL {
 impl DecIPTTL {
     #[inline]
     fn decrement(&self, packet: &mut Packet) -> Result<(), Loss> {
-        let bytes = packet.network_mut().ok_or(NO_HEADER)?;
-        let ip = Ipv4::new(bytes).ok_or(NO_HEADER)?;
-        if !self.multicast && ip.destination() >> 28 == 0xe {
+        let header = packet.network_head_mut::<MIN_HEADER_LEN>().ok_or(NO_HEADER)?;
+        if !self.multicast && header[16] >> 4 == 0xe {
             return Ok(());
         }
-        if ip.ttl() <= 1 {
+        if header[8] <= 1 {
             return Err(EXPIRED);
         }
-        ipv4::decrement_ttl(bytes);
+        ipv4::decrement_ttl(header);
         Ok(())
     }
 }
@@ -107,6 +106,7 @@ impl Simple for LocalDecIPTTL {
 mod tests {
     use super::*;
     use packet::Pool;
+    use packet::wire::ipv4::Ipv4;
 
     fn run(multicast: bool, ttl: u8, destination: u8) -> (Result<(), Loss>, u8, bool) {
         let element = DecIPTTL { multicast, drops: PerWorker::new(1) };

@@ -34,6 +34,18 @@ pub fn is_valid(bytes: &[u8]) -> bool {
     fold(sum(bytes)) == 0xffff
 }
 
+/// [`is_valid`] of 20 bytes: an IPv4 header without options. Half the instructions, for what every packet meets.
+#[inline]
+pub fn is_valid_20(bytes: &[u8; 20]) -> bool {
+    let (words, _) = bytes.as_chunks::<4>();
+    // The sum is the same in either byte order but for a swap of the result (RFC 1071 §2 (B)), and all ones stay that.
+    let mut total: u64 = words.iter().map(|w| u64::from(u32::from_ne_bytes(*w))).sum();
+    // At most 5 (2^32 - 1): three steps fold it.
+    total = (total >> 32) + (total & 0xffff_ffff);
+    total = (total >> 16) + (total & 0xffff);
+    (total >> 16) + (total & 0xffff) == 0xffff
+}
+
 /// Checksum after one 16-bit word under it has changed (RFC 1624, equation 3).
 #[inline]
 pub fn update(checksum: u16, old: u16, new: u16) -> u16 {
@@ -67,6 +79,18 @@ mod tests {
     fn odd_length_is_padded_with_zero() {
         assert_eq!(sum(&[0x12, 0x34, 0x56]), sum(&[0x12, 0x34, 0x56, 0x00]));
         assert_eq!(checksum(&[0xff]), 0x00ff);
+    }
+
+    #[test]
+    fn twenty_bytes_at_once() {
+        let all = |high: u8| (0..=255u8).map(move |low| [high, low]);
+        for [high, low] in (0..=255).flat_map(all) {
+            let mut header = *b"\x45\xff\xff\xff\xff\xff\xff\xff\xff\xff\0\0\xff\xff\xff\xff\xff\xff\xff\xff";
+            (header[10], header[11]) = (high, low);
+            assert_eq!(is_valid_20(&header), is_valid(&header), "{high} {low}");
+        }
+        assert!(!is_valid_20(&[0; 20]));
+        assert!(is_valid_20(&[0xff; 20]));
     }
 
     #[test]

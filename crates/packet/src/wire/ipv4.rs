@@ -136,7 +136,7 @@ impl<'a> Ipv4<'a> {
     #[inline]
     pub fn checksum_is_valid(&self) -> bool {
         if self.head[0] & 0x0f == 5 {
-            return checksum::is_valid(self.head);
+            return checksum::is_valid_20(self.head);
         }
         self.bytes.get(..self.header_len()).is_some_and(checksum::is_valid)
     }
@@ -155,19 +155,16 @@ impl<'a> Ipv4<'a> {
     }
 }
 
-/// Decrements the TTL and updates the checksum (RFC 1624). The caller has made sure that the TTL is above 0. False,
-/// and nothing changed, if there is no header.
+/// Decrements the TTL and updates the checksum (RFC 1624). The caller has made sure that the TTL is above 0.
 #[inline]
-pub fn decrement_ttl(header: &mut [u8]) -> bool {
-    let Some(h) = header.first_chunk_mut::<MIN_HEADER_LEN>() else { return false };
-    h[8] = h[8].wrapping_sub(1);
-    // The TTL is the high byte of its word, so the checksum grows by 0x0100 with end-around carry; 0xffff becomes 0,
-    // which is what recomputing gives.
-    let sum = u32::from(u16::from_be_bytes([h[10], h[11]])) + 0x0100;
-    #[expect(clippy::cast_possible_truncation, reason = "the carry is added in, what is left are 16 bits")]
-    let folded = (sum + u32::from(sum >= 0xffff)) as u16;
-    h[10..12].copy_from_slice(&folded.to_be_bytes());
-    true
+pub fn decrement_ttl(header: &mut [u8; MIN_HEADER_LEN]) {
+    // TTL, protocol, checksum. The TTL is the high byte of its word, so the checksum grows by 0x0100 with end-around
+    // carry; 0xffff becomes 0, which is what recomputing gives.
+    let word = u32::from_be_bytes([header[8], header[9], header[10], header[11]]);
+    let sum = (word & 0xffff) + 0x0100;
+    let folded = (sum + u32::from(sum >= 0xffff)) & 0xffff;
+    let word = (word.wrapping_sub(1 << 24) & 0xffff_0000) | folded;
+    header[8..12].copy_from_slice(&word.to_be_bytes());
 }
 
 /// Computes and stores the header checksum. False, and nothing changed, if the header is not whole.
