@@ -40,8 +40,7 @@ pub fn wire(bytes: &[u8]) {
         let mut copy = bytes.to_vec();
         assert!(ipv4::set_checksum(&mut copy));
         assert!(ipv4::Ipv4::new(&copy).is_some_and(|ip| ip.checksum_is_valid()));
-        if ip.ttl() > 0 {
-            copy.first_chunk_mut().map(ipv4::decrement_ttl);
+        if copy.first_chunk_mut().is_some_and(ipv4::decrement_ttl) {
             assert!(ipv4::Ipv4::new(&copy).is_some_and(|ip| ip.checksum_is_valid()));
         }
     }

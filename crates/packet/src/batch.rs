@@ -142,33 +142,70 @@ impl Batch {
         self.as_mut_slice().iter_mut()
     }
 
-    /// Keeps the packets for which `keep` says so, in order, and hands each other one to `removed` before the next is
+    /// Keeps the packets for which `keep` says so, in order, and hands the others to `removed`, after all have been
     /// looked at.
-    ///
-    /// If one of them panics the packets of the batch are neither freed nor counted.
     #[inline]
     pub fn retain(&mut self, mut keep: impl FnMut(&mut Packet) -> bool, mut removed: impl FnMut(Packet)) {
-        let Some(frame) = self.0.as_mut() else { return };
-        let len = std::mem::replace(&mut frame.len, 0);
-        let mut kept = 0;
-        for i in 0..len {
-            // SAFETY: slots i..len are initialised and outside the batch (its len is 0), and kept <= i < len <= MAX.
-            unsafe {
-                let slot = frame.packets.as_mut_ptr().add(i);
-                if keep((*slot).assume_init_mut()) {
-                    // Moved forward over a slot whose packet has left, or onto itself; without a branch.
-                    std::ptr::copy(slot, frame.packets.as_mut_ptr().add(kept), 1);
-                    kept += 1;
-                } else {
-                    removed((*slot).assume_init_read());
-                }
+        self.retain_ok(|packet| if keep(packet) { Ok(()) } else { Err(()) }, |packet, ()| removed(packet));
+    }
+
+    /// [`retain`](Self::retain), with the reason why a packet goes.
+    #[inline]
+    pub fn retain_ok<R: Copy>(
+        &mut self,
+        keep: impl FnMut(&mut Packet) -> Result<(), R>,
+        mut removed: impl FnMut(Packet, R),
+    ) {
+        self.sift(keep, |packet, reason| {
+            removed(packet, reason);
+            None
+        });
+    }
+
+    /// Looks at each packet, and then, in order, again at those for which the first look found a reason: the second one
+    /// gives a packet back, which keeps its place, or sees to its end.
+    ///
+    /// The first look is a short loop without calls that need registers saved: what is seldom belongs in the second.
+    #[inline]
+    pub fn sift<R: Copy>(
+        &mut self,
+        mut first: impl FnMut(&mut Packet) -> Result<(), R>,
+        second: impl FnMut(Packet, R) -> Option<Packet>,
+    ) {
+        let mut reasons = [const { MaybeUninit::uninit() }; MAX];
+        let mut n = 0;
+        for (i, packet) in self.as_mut_slice().iter_mut().enumerate() {
+            if let Err(reason) = first(packet) {
+                // At most one for each packet, of which there are at most MAX.
+                reasons[n % MAX].write((i, reason));
+                n += 1;
             }
         }
-        frame.len = kept;
-        if kept == 0
-            && let Some(frame) = self.0.take()
-        {
-            recycle(frame);
+        if n > 0 {
+            // SAFETY: the first n were written just now.
+            let reasons =
+                unsafe { std::slice::from_raw_parts(reasons.as_ptr().cast::<(usize, R)>(), n.min(MAX)) };
+            self.sift_again(reasons, second);
+        }
+    }
+
+    /// `reasons`: places of packets, ascending, and why they are looked at again.
+    #[cold]
+    #[inline(never)]
+    fn sift_again<R: Copy>(
+        &mut self,
+        reasons: &[(usize, R)],
+        mut second: impl FnMut(Packet, R) -> Option<Packet>,
+    ) {
+        let mut reasons = reasons.iter().copied().peekable();
+        for (i, packet) in std::mem::take(self).into_iter().enumerate() {
+            let kept = match reasons.next_if(|(place, _)| *place == i) {
+                Some((_, reason)) => second(packet, reason),
+                None => Some(packet),
+            };
+            if let Some(packet) = kept {
+                self.push(packet);
+            }
         }
     }
 

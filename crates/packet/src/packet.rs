@@ -281,9 +281,10 @@ impl Packet {
     }
 
     #[inline]
+    #[expect(clippy::cast_possible_truncation, reason = "an offset beyond the packet makes a mark that nobody reads")]
     fn mark_of(&self, offset: usize) -> u16 {
         // A mark of 0 means "not marked"; a header at the very start of the buffer cannot be marked.
-        u16::try_from(self.headroom() + offset).unwrap_or(0)
+        self.header().data_off.wrapping_add(offset as u16)
     }
 
     /// Offset of the MAC header in [`Packet::data`]; `None` if it is not marked or has been stripped.
@@ -335,18 +336,32 @@ impl Packet {
         self.data_mut().get_mut(offset..)
     }
 
+    /// The `N` bytes from this offset of [`Packet::data`]; `None` if the packet ends before.
+    #[inline]
+    pub fn head<const N: usize>(&self, offset: usize) -> Option<&[u8; N]> {
+        let h = self.header();
+        if usize::from(h.data_len).checked_sub(offset).is_none_or(|room| room < N) {
+            return None;
+        }
+        // SAFETY: data_off + offset + N <= data_off + data_len <= buf_len, and the buffer's bytes are initialised
+        // (`from_raw`).
+        unsafe { Some(&*h.buf_addr.add(usize::from(h.data_off) + offset).cast::<[u8; N]>()) }
+    }
+
     /// The first `N` bytes of the network header, to change; `None` if it is not marked, has been stripped, or the packet
     /// ends before.
     #[inline]
     pub fn network_head_mut<const N: usize>(&mut self) -> Option<&mut [u8; N]> {
         let h = self.header();
-        let (mark, start) = (usize::from(h.vlan_tci_outer), usize::from(h.data_off));
-        if mark == 0 || mark < start || mark + N > start + usize::from(h.data_len) {
+        let mark = h.vlan_tci_outer;
+        // Before the data this wraps to an offset beyond any packet's end, since data_off + data_len < 2^16.
+        let offset = usize::from(mark.wrapping_sub(h.data_off));
+        if mark == 0 || offset + N > usize::from(h.data_len) {
             return None;
         }
-        // SAFETY: mark + N <= data_off + data_len <= buf_len, the buffer's bytes are initialised (`from_raw`), and
-        // `&mut self` is the only access to them.
-        unsafe { Some(&mut *h.buf_addr.add(mark).cast::<[u8; N]>()) }
+        // SAFETY: mark + N = data_off + offset + N <= data_off + data_len <= buf_len, the buffer's bytes are initialised
+        // (`from_raw`), and `&mut self` is the only access to them.
+        unsafe { Some(&mut *h.buf_addr.add(usize::from(mark)).cast::<[u8; N]>()) }
     }
 
     /// Offset of the transport header in [`Packet::data`]; `None` if it is not marked or has been stripped.

@@ -48,7 +48,6 @@ use crate::ip::AddressSet;
 use graph::{Agnostic, Args, Class, ConfigErrors, Configure, Cx, LocalCx, Loss, Out, Simple, Spec, Text};
 use packet::wire::icmp;
 use packet::{Batch, Packet, anno};
-use std::cell::Cell;
 use std::net::Ipv4Addr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU16, Ordering};
@@ -206,12 +205,7 @@ fn wrap(packet: &mut Packet, offset: usize, headers: &Headers) -> Option<()> {
 impl Simple for LocalICMPError {
     fn act(&mut self, batch: &mut Batch, _: &Cx<'_>, out: &mut Out<'_>) {
         let shared = &*self.shared;
-        // A packet that is not kept is handed on before the next one is looked at.
-        let loss = Cell::new(NO_ROOM);
-        batch.retain(
-            |packet| shared.turn(packet).map_err(|l| loss.set(l)).is_ok(),
-            |packet| out.lose(packet, loss.get()),
-        );
+        batch.retain_ok(|packet| shared.turn(packet), |packet, loss| out.lose(packet, loss));
     }
 }
 

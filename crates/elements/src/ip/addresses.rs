@@ -7,7 +7,9 @@ use lang::args::{Ipv4Prefix, Words};
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct AddressSet {
     /// True for each first octet that a member may have.
-    octets: [bool; 256],
+    first_octets: [bool; 256],
+    /// True for each last octet that a member may have.
+    last_octets: [bool; 256],
     /// Network and mask of each member.
     members: Vec<(u32, u32)>,
 }
@@ -15,7 +17,7 @@ pub(crate) struct AddressSet {
 impl AddressSet {
     /// No addresses.
     pub fn new() -> AddressSet {
-        AddressSet { octets: [false; 256], members: Vec::new() }
+        AddressSet { first_octets: [false; 256], last_octets: [false; 256], members: Vec::new() }
     }
 
     /// Adds one address.
@@ -26,20 +28,23 @@ impl AddressSet {
     /// Adds all addresses that are `address` in the bits of `mask`.
     pub fn add(&mut self, address: u32, mask: u32) {
         let network = address & mask;
-        for (octet, place) in (0u32..).zip(&mut self.octets) {
-            *place |= (octet << 24) & mask == network & 0xff00_0000;
+        for octet in 0..=255u8 {
+            let place = usize::from(octet);
+            let octet = u32::from(octet);
+            self.first_octets[place] |= (octet << 24) & mask == network & 0xff00_0000;
+            self.last_octets[place] |= octet & mask == network & 0xff;
         }
         self.members.push((network, mask));
     }
 
-    /// True if the address is in the set.
+    /// False if the address is plainly not in the set: no member has its first octet, or none its last one.
     #[inline]
-    pub fn contains(&self, address: u32) -> bool {
-        self.octets[(address >> 24) as usize] && self.search(address)
+    pub fn may_contain(&self, address: &[u8; 4]) -> bool {
+        self.first_octets[usize::from(address[0])] & self.last_octets[usize::from(address[3])]
     }
 
-    #[inline(never)]
-    fn search(&self, address: u32) -> bool {
+    /// True if the address is in the set.
+    pub fn contains(&self, address: u32) -> bool {
         self.members.iter().any(|&(network, mask)| address & mask == network)
     }
 }
@@ -94,7 +99,12 @@ mod tests {
     fn membership() {
         let text = Text::verbatim("0.0.0.0 255.255.255.255 224.0.0.0/4 10.1.2.3/24", Span::default());
         let set = AddressSet::from_arg(&text).unwrap();
-        let has = |a: [u8; 4]| set.contains(u32::from_be_bytes(a));
+        let has = |a: [u8; 4]| {
+            let has = set.contains(u32::from_be_bytes(a));
+            assert!(set.may_contain(&a) || !has, "{a:?}");
+            has
+        };
+        assert!(!set.may_contain(&[11, 1, 2, 3]) && !set.may_contain(&[192, 168, 0, 0]));
         assert!(has([0, 0, 0, 0]) && has([255; 4]) && has([224, 0, 0, 1]) && has([239, 255, 0, 1]));
         assert!(has([10, 1, 2, 0]) && has([10, 1, 2, 255]));
         assert!(

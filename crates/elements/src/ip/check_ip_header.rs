@@ -208,30 +208,7 @@ impl<const SUM: bool> CheckIPHeader<SUM> {
         text
     }
 
-    /// Marks the header and notes the destination if the packet is good and its header as usual, without options. False
-    /// = [`check`](Self::check) knows more.
-    #[inline]
-    fn is_usual(&self, packet: &mut Packet) -> bool {
-        let bytes = packet.data().get(self.offset..).unwrap_or(&[]);
-        let Some(head) = bytes.first_chunk::<MIN_HEADER_LEN>() else { return false };
-        let word = |at: usize| u32::from_be_bytes([head[at], head[at + 1], head[at + 2], head[at + 3]]);
-        let (first, source, destination) = (word(0), word(12), word(16));
-        let total = (first & 0xffff) as usize;
-        if first >> 24 != 0x45 || total < MIN_HEADER_LEN || total > bytes.len() {
-            return false;
-        }
-        if self.checksum && !checksum::is_valid_20(head) {
-            return false;
-        }
-        if self.bad_source.contains(source) || self.bad_destination.contains(destination) {
-            return false;
-        }
-        self.mark(packet, MIN_HEADER_LEN, total, destination);
-        true
-    }
-
     /// All checks, one after the other; marks the header and notes the destination if there is no fault.
-    #[inline(never)]
     fn check(&self, packet: &mut Packet) -> Result<(), Fault> {
         let bytes = packet.data().get(self.offset..).unwrap_or(&[]);
         let ip = Ipv4::new(bytes).ok_or(Fault::Short)?;
@@ -255,11 +232,10 @@ impl<const SUM: bool> CheckIPHeader<SUM> {
         if self.bad_destination.contains(destination) {
             return Err(Fault::Destination);
         }
-        self.mark(packet, header, total, destination);
+        mark(packet, self.offset, header, total, destination);
         Ok(())
     }
 
-    #[cold]
     fn reject(&self, packet: Packet, fault: Fault, counts: &Counts, out: &mut Out<'_>) {
         counts.bad[fault as usize].add(1);
         if self.verbose {
@@ -267,13 +243,46 @@ impl<const SUM: bool> CheckIPHeader<SUM> {
         }
         out.reject(1, packet, Loss(fault as u16));
     }
+}
 
-    #[inline]
-    fn mark(&self, packet: &mut Packet, header: usize, total: usize, destination: u32) {
-        packet.truncate(self.offset + total);
-        packet.set_network_offset(self.offset);
-        packet.set_transport_offset(self.offset + header);
-        packet.set_dst_ip(destination);
+/// Notes where the header is and where it wants to go, and cuts padding.
+#[inline]
+fn mark(packet: &mut Packet, offset: usize, header: usize, total: usize, destination: u32) {
+    packet.truncate(offset + total);
+    packet.set_network_offset(offset);
+    packet.set_transport_offset(offset + header);
+    packet.set_dst_ip(destination);
+}
+
+/// What it takes to see that a packet is good if its header is as nearly all are: 20 bytes long, with addresses that are
+/// plainly in none of the sets.
+#[derive(Clone, Copy)]
+struct Usual<'c> {
+    offset: usize,
+    checksum: bool,
+    bad_source: &'c AddressSet,
+    bad_destination: &'c AddressSet,
+}
+
+impl Usual<'_> {
+    /// Marks the packet if it is good and as usual. False = [`CheckIPHeader::check`] knows more.
+    #[inline(always)]
+    fn is(&self, packet: &mut Packet) -> bool {
+        let Some(head) = packet.head::<MIN_HEADER_LEN>(self.offset) else { return false };
+        let ip = Ipv4::of(head);
+        let (total, room) = (usize::from(ip.total_len()), packet.len() - self.offset);
+        if head[0] != 0x45 || total < MIN_HEADER_LEN || total > room {
+            return false;
+        }
+        if self.checksum && !checksum::is_valid_20(head) {
+            return false;
+        }
+        let (words, _) = head.as_chunks::<4>();
+        if self.bad_source.may_contain(&words[3]) || self.bad_destination.may_contain(&words[4]) {
+            return false;
+        }
+        mark(packet, self.offset, MIN_HEADER_LEN, total, u32::from_be_bytes(words[4]));
+        true
     }
 }
 
@@ -281,11 +290,21 @@ impl<const SUM: bool> Simple for LocalCheckIPHeader<SUM> {
     fn act(&mut self, batch: &mut Batch, _: &Cx<'_>, out: &mut Out<'_>) {
         let shared = &*self.shared;
         let counts = &shared.counts[self.worker];
-        // A packet that is not kept is handed on before the next one is looked at.
-        let fault = std::cell::Cell::new(Fault::Short);
-        batch.retain(
-            |packet| shared.is_usual(packet) || shared.check(packet).map_err(|f| fault.set(f)).is_ok(),
-            |packet| shared.reject(packet, fault.get(), counts, out),
+        let usual = Usual {
+            offset: shared.offset,
+            checksum: shared.checksum,
+            bad_source: &shared.bad_source,
+            bad_destination: &shared.bad_destination,
+        };
+        batch.sift(
+            |packet| if usual.is(packet) { Ok(()) } else { Err(()) },
+            |mut packet, ()| match shared.check(&mut packet) {
+                Ok(()) => Some(packet),
+                Err(fault) => {
+                    shared.reject(packet, fault, counts, out);
+                    None
+                }
+            },
         );
         counts.good.add(batch.len() as u64);
     }

@@ -70,28 +70,22 @@ impl Class for DecIPTTL {
 }
 
 impl DecIPTTL {
-    #[inline]
+    #[inline(always)]
     fn decrement(&self, packet: &mut Packet) -> Result<(), Loss> {
         let header = packet.network_head_mut::<MIN_HEADER_LEN>().ok_or(NO_HEADER)?;
         if !self.multicast && header[16] >> 4 == 0xe {
             return Ok(());
         }
-        if header[8] <= 1 {
-            return Err(EXPIRED);
-        }
-        ipv4::decrement_ttl(header);
-        Ok(())
+        if ipv4::decrement_ttl(header) { Ok(()) } else { Err(EXPIRED) }
     }
 }
 
 impl Simple for LocalDecIPTTL {
     fn act(&mut self, batch: &mut Batch, _: &Cx<'_>, out: &mut Out<'_>) {
         let shared = &*self.shared;
-        // A packet that is not kept is handed on before the next one is looked at.
-        let loss = std::cell::Cell::new(NO_HEADER);
-        batch.retain(
-            |packet| shared.decrement(packet).map_err(|l| loss.set(l)).is_ok(),
-            |packet| match loss.get() {
+        batch.retain_ok(
+            |packet| shared.decrement(packet),
+            |packet, loss| match loss {
                 EXPIRED => {
                     shared.drops[self.worker].add(1);
                     out.reject(1, packet, EXPIRED);

@@ -164,9 +164,9 @@ impl<S: Structure> Element for LocalIPLookup<S> {
         if let Some(new) = list.get(self.ways.len()..).filter(|new| !new.is_empty()) {
             self.ways.extend(new.iter().map(Hop::from));
         }
-        let (ways, mut hops) = (&self.ways, self.hops.iter());
-        out.split(batch, |packet| {
-            let Some(id) = hops.next().copied().flatten() else { return Way::Lost(NO_ROUTE) };
+        let ways = &self.ways[..];
+        out.split_by(batch, &self.hops[..n], |packet, hop| {
+            let Some(id) = hop else { return Way::Lost(NO_ROUTE) };
             let Some(&Hop { gateway, port }) = ways.get(id.index()) else { return Way::Lost(NO_ROUTE) };
             packet.set_next_hop(NextHopId::bits(Some(id)));
             if gateway != 0 {
