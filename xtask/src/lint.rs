@@ -4,7 +4,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 
 /// What to run, as words after `cargo`. Thrice clippy: the crates that need no DPDK as a plain `cargo test` builds
-/// them, then everything, then the fuzz targets, which are a workspace of their own.
+/// them, then everything, then the fuzz targets, which are a workspace of their own: its lock file must keep up.
 const COMMANDS: &[&[&str]] = &[
     &["fmt", "--all", "--check"],
     &["clippy", "--quiet", "--all-targets", "--", "-D", "warnings"],
@@ -23,6 +23,7 @@ const COMMANDS: &[&[&str]] = &[
     &[
         "clippy",
         "--quiet",
+        "--locked",
         "--manifest-path",
         "fuzz/Cargo.toml",
         "--no-default-features",
