@@ -174,32 +174,32 @@ impl Batch {
     ) {
         let mut reasons = [const { MaybeUninit::uninit() }; MAX];
         let mut n = 0;
-        for (i, packet) in self.as_mut_slice().iter_mut().enumerate() {
+        for packet in self.as_mut_slice() {
             if let Err(reason) = first(packet) {
-                // At most one for each packet, of which there are at most MAX.
-                reasons[n % MAX].write((i, reason));
+                // At most one for each packet, of which there are at most MAX. Packets are told apart by their headers:
+                // a number to count along would cost the loop an instruction.
+                reasons[n % MAX].write((NonNull::from(packet.header()), reason));
                 n += 1;
             }
         }
         if n > 0 {
             // SAFETY: the first n were written just now.
-            let reasons =
-                unsafe { std::slice::from_raw_parts(reasons.as_ptr().cast::<(usize, R)>(), n.min(MAX)) };
+            let reasons = unsafe { std::slice::from_raw_parts(reasons.as_ptr().cast(), n.min(MAX)) };
             self.sift_again(reasons, second);
         }
     }
 
-    /// `reasons`: places of packets, ascending, and why they are looked at again.
+    /// `reasons`: which packets are looked at again, in their order, and why.
     #[cold]
     #[inline(never)]
     fn sift_again<R: Copy>(
         &mut self,
-        reasons: &[(usize, R)],
+        reasons: &[(NonNull<Header>, R)],
         mut second: impl FnMut(Packet, R) -> Option<Packet>,
     ) {
         let mut reasons = reasons.iter().copied().peekable();
-        for (i, packet) in std::mem::take(self).into_iter().enumerate() {
-            let kept = match reasons.next_if(|(place, _)| *place == i) {
+        for packet in std::mem::take(self) {
+            let kept = match reasons.next_if(|(header, _)| *header == NonNull::from(packet.header())) {
                 Some((_, reason)) => second(packet, reason),
                 None => Some(packet),
             };

@@ -343,7 +343,7 @@ impl Packet {
     #[inline]
     pub fn head<const N: usize>(&self, offset: usize) -> Option<&[u8; N]> {
         let h = self.header();
-        if usize::from(h.data_len).checked_sub(offset).is_none_or(|room| room < N) {
+        if usize::from(h.data_len) < offset.saturating_add(N) {
             return None;
         }
         // SAFETY: data_off + offset + N <= data_off + data_len <= buf_len, and the buffer's bytes are initialised

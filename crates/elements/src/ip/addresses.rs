@@ -3,7 +3,7 @@
 use graph::{ArgError, FromArg, Text};
 use lang::args::{Ipv4Prefix, Words};
 
-/// Some addresses and prefixes, with a quick answer for addresses far from all of them.
+/// Some addresses and prefixes, with a quick answer for addresses that are plainly none of them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct AddressSet {
     /// True for each first octet that a member may have.
@@ -28,19 +28,18 @@ impl AddressSet {
     /// Adds all addresses that are `address` in the bits of `mask`.
     pub fn add(&mut self, address: u32, mask: u32) {
         let network = address & mask;
-        for octet in 0..=255u8 {
-            let place = usize::from(octet);
-            let octet = u32::from(octet);
-            self.first_octets[place] |= (octet << 24) & mask == network & 0xff00_0000;
-            self.last_octets[place] |= octet & mask == network & 0xff;
+        for (octets, shift) in [(&mut self.first_octets, 24), (&mut self.last_octets, 0)] {
+            for (value, place) in (0u32..).zip(octets) {
+                *place |= value & (mask >> shift) & 0xff == (network >> shift) & 0xff;
+            }
         }
         self.members.push((network, mask));
     }
 
-    /// False if the address is plainly not in the set: no member has its first octet, or none its last one.
-    #[inline]
+    /// False if the address (network order) is plainly not in the set. Else [`contains`](Self::contains) knows.
+    #[inline(always)]
     pub fn may_contain(&self, address: &[u8; 4]) -> bool {
-        self.first_octets[usize::from(address[0])] & self.last_octets[usize::from(address[3])]
+        self.first_octets[usize::from(address[0])] && self.last_octets[usize::from(address[3])]
     }
 
     /// True if the address is in the set.

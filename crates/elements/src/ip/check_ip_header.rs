@@ -208,6 +208,29 @@ impl<const SUM: bool> CheckIPHeader<SUM> {
         text
     }
 
+    /// Marks the packet if it is good and as nearly all are: its header has 20 bytes, its addresses are plainly in none
+    /// of the sets. Else [`check`](Self::check) knows more.
+    #[inline(always)]
+    fn check_usual<const CHECKSUM: bool>(&self, packet: &mut Packet, offset: usize) -> Result<(), ()> {
+        let head = packet.head::<MIN_HEADER_LEN>(offset).ok_or(())?;
+        let (total, room) = (usize::from(Ipv4::of(head).total_len()), packet.len() - offset);
+        // One comparison for both bounds: below 20 this wraps.
+        let plausible = total.wrapping_sub(MIN_HEADER_LEN) <= room - MIN_HEADER_LEN;
+        if head[0] != 0x45 || !plausible || CHECKSUM && !checksum::is_valid_20(head) {
+            return Err(());
+        }
+        let (words, _) = head.as_chunks::<4>();
+        if self.bad_source.may_contain(&words[3]) || self.bad_destination.may_contain(&words[4]) {
+            return Err(());
+        }
+        let destination = u32::from_be_bytes(words[4]);
+        if total != room {
+            packet.truncate(offset + total);
+        }
+        mark(packet, offset, MIN_HEADER_LEN, destination);
+        Ok(())
+    }
+
     /// All checks, one after the other; marks the header and notes the destination if there is no fault.
     fn check(&self, packet: &mut Packet) -> Result<(), Fault> {
         let bytes = packet.data().get(self.offset..).unwrap_or(&[]);
@@ -232,7 +255,8 @@ impl<const SUM: bool> CheckIPHeader<SUM> {
         if self.bad_destination.contains(destination) {
             return Err(Fault::Destination);
         }
-        mark(packet, self.offset, header, total, destination);
+        packet.truncate(self.offset + total);
+        mark(packet, self.offset, header, destination);
         Ok(())
     }
 
@@ -245,67 +269,32 @@ impl<const SUM: bool> CheckIPHeader<SUM> {
     }
 }
 
-/// Notes where the header is and where it wants to go, and cuts padding.
+/// Notes where the header is, how long it is, and where it wants to go.
 #[inline]
-fn mark(packet: &mut Packet, offset: usize, header: usize, total: usize, destination: u32) {
-    packet.truncate(offset + total);
+fn mark(packet: &mut Packet, offset: usize, header: usize, destination: u32) {
     packet.set_network_offset(offset);
     packet.set_transport_offset(offset + header);
     packet.set_dst_ip(destination);
-}
-
-/// What it takes to see that a packet is good if its header is as nearly all are: 20 bytes long, with addresses that are
-/// plainly in none of the sets.
-#[derive(Clone, Copy)]
-struct Usual<'c> {
-    offset: usize,
-    checksum: bool,
-    bad_source: &'c AddressSet,
-    bad_destination: &'c AddressSet,
-}
-
-impl Usual<'_> {
-    /// Marks the packet if it is good and as usual. False = [`CheckIPHeader::check`] knows more.
-    #[inline(always)]
-    fn is(&self, packet: &mut Packet) -> bool {
-        let Some(head) = packet.head::<MIN_HEADER_LEN>(self.offset) else { return false };
-        let ip = Ipv4::of(head);
-        let (total, room) = (usize::from(ip.total_len()), packet.len() - self.offset);
-        if head[0] != 0x45 || total < MIN_HEADER_LEN || total > room {
-            return false;
-        }
-        if self.checksum && !checksum::is_valid_20(head) {
-            return false;
-        }
-        let (words, _) = head.as_chunks::<4>();
-        if self.bad_source.may_contain(&words[3]) || self.bad_destination.may_contain(&words[4]) {
-            return false;
-        }
-        mark(packet, self.offset, MIN_HEADER_LEN, total, u32::from_be_bytes(words[4]));
-        true
-    }
 }
 
 impl<const SUM: bool> Simple for LocalCheckIPHeader<SUM> {
     fn act(&mut self, batch: &mut Batch, _: &Cx<'_>, out: &mut Out<'_>) {
         let shared = &*self.shared;
         let counts = &shared.counts[self.worker];
-        let usual = Usual {
-            offset: shared.offset,
-            checksum: shared.checksum,
-            bad_source: &shared.bad_source,
-            bad_destination: &shared.bad_destination,
+        let second = |mut packet: Packet, ()| match shared.check(&mut packet) {
+            Ok(()) => Some(packet),
+            Err(fault) => {
+                shared.reject(packet, fault, counts, out);
+                None
+            }
         };
-        batch.sift(
-            |packet| if usual.is(packet) { Ok(()) } else { Err(()) },
-            |mut packet, ()| match shared.check(&mut packet) {
-                Ok(()) => Some(packet),
-                Err(fault) => {
-                    shared.reject(packet, fault, counts, out);
-                    None
-                }
-            },
-        );
+        // By value, for the loop to keep it in a register.
+        let offset = shared.offset;
+        if shared.checksum {
+            batch.sift(|packet| shared.check_usual::<true>(packet, offset), second);
+        } else {
+            batch.sift(|packet| shared.check_usual::<false>(packet, offset), second);
+        }
         counts.good.add(batch.len() as u64);
     }
 }

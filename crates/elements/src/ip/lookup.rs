@@ -166,9 +166,11 @@ impl<S: Structure> Element for LocalIPLookup<S> {
         }
         let ways = &self.ways[..];
         out.split_by(batch, &self.hops[..n], |packet, hop| {
-            let Some(id) = hop else { return Way::Lost(NO_ROUTE) };
-            let Some(&Hop { gateway, port }) = ways.get(id.index()) else { return Way::Lost(NO_ROUTE) };
-            packet.set_next_hop(NextHopId::bits(Some(id)));
+            // No route wraps to an index beyond the list: one comparison for both.
+            let bits = NextHopId::bits(hop);
+            let index = bits.wrapping_sub(1) as usize;
+            let Some(&Hop { gateway, port }) = ways.get(index) else { return Way::Lost(NO_ROUTE) };
+            packet.set_next_hop(bits);
             if gateway != 0 {
                 packet.set_dst_ip(gateway);
             }

@@ -172,11 +172,11 @@ pub fn decrement_ttl(header: &mut [u8; MIN_HEADER_LEN]) -> bool {
     if word & 0xff <= 1 {
         return false;
     }
-    let new = match word >> 16 {
+    let new = match word {
+        // Checksum 0xffff: the low byte has a carry, too.
+        0xffff_0000.. => (word & 0xffff) - 1 + (1 << 16),
         // 0xfeff: the sum is 0xffff, which recomputing would give as 0.
-        0xfffe => (word & 0xffff) - 1,
-        // 0xffff: the low byte has a carry, too.
-        0xffff => (word & 0xffff) - 1 + (1 << 16),
+        0xfffe_0000.. => (word & 0xffff) - 1,
         _ => word + (1 << 16) - 1,
     };
     header[8..12].copy_from_slice(&new.to_le_bytes());
