@@ -171,13 +171,3 @@ pub fn graph(bytes: &[u8]) {
     assert_eq!(bench.end(), Ok(()));
     assert_eq!(packet::unaccounted(), 0);
 }
-
-/// All targets by name.
-pub const TARGETS: &[(&str, fn(&[u8]))] = &[
-    ("wire", wire),
-    ("pcap", pcap),
-    ("language", language),
-    ("arguments", arguments),
-    ("routes", routes),
-    ("graph", graph),
-];

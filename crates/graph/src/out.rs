@@ -134,7 +134,12 @@ impl Out<'_> {
     /// [`split`](Self::split) with what is known of each packet at its place in `facts`; packets without a place there
     /// are lost as `unconnected`.
     #[inline]
-    pub fn split_by<T: Copy>(&mut self, mut batch: Batch, facts: &[T], mut way: impl FnMut(&mut Packet, T) -> Way) {
+    pub fn split_by<T: Copy>(
+        &mut self,
+        mut batch: Batch,
+        facts: &[T],
+        mut way: impl FnMut(&mut Packet, T) -> Way,
+    ) {
         if facts.len() < batch.len() {
             let rest = batch.split_off(facts.len());
             self.core.lose_engine(self.node, rest, UNCONNECTED);

@@ -281,7 +281,10 @@ impl Packet {
     }
 
     #[inline]
-    #[expect(clippy::cast_possible_truncation, reason = "an offset beyond the packet makes a mark that nobody reads")]
+    #[expect(
+        clippy::cast_possible_truncation,
+        reason = "an offset beyond the packet makes a mark that nobody reads"
+    )]
     fn mark_of(&self, offset: usize) -> u16 {
         // A mark of 0 means "not marked"; a header at the very start of the buffer cannot be marked.
         self.header().data_off.wrapping_add(offset as u16)

@@ -1,6 +1,6 @@
 //! `IPGWOptions`: works on the options of packets that a router forwards: record route and timestamp.
 //!
-//! As RFC 1812 §5.2.4 asks for. Packets must have a network header mark. Source routes are checked and passed on as
+//! As RFC 1812 §5.3.13 asks for. Packets must have a network header mark. Source routes are checked and passed on as
 //! they are; following them is for whoever looks at packets to the router itself.
 //!
 //! # Arguments
