@@ -100,7 +100,7 @@ impl DpdkRx {
                 unsafe { std::slice::from_raw_parts_mut(got.as_mut_ptr().cast(), got.len()) };
             let seen = if hashes { prepare::<true>(got) } else { prepare::<false>(got) };
             moved = if seen.plain {
-                Moved { packets: got.len(), bytes: seen.bytes }
+                Moved { packets: got.len(), bytes: seen.bytes, lost: 0 }
             } else {
                 own(got, place, losses)
             };

@@ -161,12 +161,23 @@ impl Engine {
     fn run_tasks(&mut self) -> bool {
         let mut useful = false;
         let mut idle_runs = 0;
-        for _ in 0..RUNS_PER_ROUND {
-            if idle_runs >= self.tasks.ready() {
-                break;
+        let mut left = RUNS_PER_ROUND;
+        while left > 0
+            && idle_runs < self.tasks.ready()
+            && let Some(node) = self.tasks.pop()
+        {
+            let ready = self.tasks.ready() + 1;
+            left -= 1;
+            let mut found = self.run_task(node);
+            // Nearly always one task polls and no other is ready.
+            while found && left > 0 && self.core.wakes == [node] && self.tasks.again(node) {
+                self.core.wakes.clear();
+                left -= 1;
+                useful = true;
+                found = self.run_task(node);
             }
-            let ready = self.tasks.ready();
-            if self.run_next_task() {
+            self.apply_wakes();
+            if found {
                 useful = true;
                 idle_runs = 0;
             } else if self.tasks.ready() >= ready {
@@ -204,8 +215,8 @@ impl Engine {
         useful
     }
 
-    fn run_next_task(&mut self) -> bool {
-        let Some(node) = self.tasks.pop() else { return false };
+    /// Runs a task and delivers what it emits; what it wakes is left in `wakes`. True if it found something to do.
+    fn run_task(&mut self, node: NodeId) -> bool {
         self.until_timed -= 1;
         self.core.timed = self.until_timed == 0;
         self.core.stats.runs.add(1);
@@ -223,7 +234,6 @@ impl Engine {
         self.count_run(node, useful, began);
         self.deliver();
         self.core.timed = false;
-        self.apply_wakes();
         useful
     }
 

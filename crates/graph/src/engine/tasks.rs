@@ -72,6 +72,20 @@ impl Tasks {
         }
     }
 
+    /// Takes the turn of `node` again if it is the only one that asks for one: as [`wake`](Self::wake) and
+    /// [`pop`](Self::pop), at a fraction of the price.
+    #[inline]
+    pub fn again(&mut self, node: NodeId) -> bool {
+        if self.first.is_some() || !self.heap.is_empty() {
+            return false;
+        }
+        let Some(task) = self.tasks.get_mut(node.index()) else { return false };
+        task.pass = task.pass.max(self.pass);
+        self.pass = task.pass;
+        task.pass += task.stride;
+        true
+    }
+
     /// Takes the task whose turn it is. It must be woken to run again.
     pub fn pop(&mut self) -> Option<NodeId> {
         let (pass, _, node) = self.first.take().or_else(|| self.heap.pop().map(|Reverse(turn)| turn))?;
