@@ -24,10 +24,8 @@ fn sound_graphs_are_accepted() {
 
 #[test]
 fn port_numbers_are_checked() {
-    assert_eq!(
-        errors("Source(1) -> [1] s :: Sink;"),
-        ["'s :: Sink' has no input 1", "'s :: Sink' input 0 unused"]
-    );
+    // That input 0 is not used is the same mistake.
+    assert_eq!(errors("Source(1) -> [1] s :: Sink;"), ["'s :: Sink' has no input 1"]);
     assert_eq!(errors("s :: Source(1);"), ["'s :: Source' output 0 unused"]);
     assert_eq!(errors("Source(1) -> f :: Fork; f[1] -> Sink;"), ["'f :: Fork' output 0 unused"]);
 }
@@ -45,6 +43,21 @@ fn push_meets_pull() {
     assert_eq!(
         errors("Source(1) -> n :: Pass -> Mover -> Sink;"),
         ["agnostic 'n' in mixed context: push input 0, pull output 0"]
+    );
+}
+
+#[test]
+fn mistakes_of_all_kinds_are_reported_together() {
+    let text =
+        "Source(1) -> [1] s :: Sink; t :: Source(1) -> m :: Mover -> Sink; t -> Sink; Source(1) -> Fork;";
+    assert_eq!(
+        errors(text),
+        [
+            "'s :: Sink' has no input 1",
+            "'Fork@8 :: Fork' output 0 unused",
+            "'t' push output 0 connected to 'm' pull input 0",
+            "illegal reuse of 't :: Source' push output 0",
+        ]
     );
 }
 

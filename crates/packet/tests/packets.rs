@@ -148,10 +148,13 @@ fn a_second_look_keeps_places_and_comes_after_all_first_ones() {
     );
     assert_eq!(text(&batch), [0, 50, 100, 150, 200, 250, 251, 252, 253, 254, 255]);
     assert_eq!(seen, (0..250).map(|n| (256, n, n / 2)).collect::<Vec<_>>());
-    batch.sift(|_| Err(()), |p, ()| {
-        p.free();
-        None
-    });
+    batch.sift(
+        |_| Err(()),
+        |p, ()| {
+            p.free();
+            None
+        },
+    );
     batch.sift(|_| Err(()), |_, ()| unreachable!());
     assert_eq!((batch.len(), pool.in_use()), (0, 0));
 }

@@ -5,6 +5,7 @@ mod flow;
 mod homes;
 mod ports;
 mod processing;
+mod stranger;
 
 use crate::NodeId;
 use crate::class::{AnyClass, ClassTable};
@@ -76,27 +77,31 @@ impl Plan {
     /// Checks a flat configuration against the classes.
     ///
     /// # Errors
-    /// All mistakes in the use of ports.
+    /// All mistakes in the use of ports, and all unknown classes.
     pub fn new(flat: &Flat, classes: &ClassTable) -> Result<Plan, Vec<Diagnostic>> {
+        let unknown = flat.elements.iter().filter(|e| classes.find(&e.class).is_none());
+        let unknown =
+            unknown.map(|e| Diagnostic::error(e.span, format!("unknown element class '{}'", e.class)));
+        let (plan, mut errors) = Plan::checked(flat, classes);
+        errors.extend(unknown);
+        if errors.is_empty() { Ok(plan) } else { Err(errors) }
+    }
+
+    /// All mistakes in the use of ports, as far as elements of unknown classes have nothing to do with them.
+    pub fn mistakes(flat: &Flat, classes: &ClassTable) -> Vec<Diagnostic> {
+        Plan::checked(flat, classes).1
+    }
+
+    fn checked(flat: &Flat, classes: &ClassTable) -> (Plan, Vec<Diagnostic>) {
         let mut errors = Vec::new();
-        let mut nodes = Vec::with_capacity(flat.elements.len());
-        for e in &flat.elements {
-            match classes.find(&e.class) {
-                Some(class) => nodes.push(PlanNode {
-                    name: e.name.clone(),
-                    class,
-                    span: e.span,
-                    inputs: Vec::new(),
-                    outputs: Vec::new(),
-                }),
-                None => {
-                    errors.push(Diagnostic::error(e.span, format!("unknown element class '{}'", e.class)));
-                }
-            }
-        }
-        if !errors.is_empty() {
-            return Err(errors);
-        }
+        let nodes = flat.elements.iter().map(|e| PlanNode {
+            name: e.name.clone(),
+            class: classes.find(&e.class).unwrap_or(&stranger::Stranger),
+            span: e.span,
+            inputs: Vec::new(),
+            outputs: Vec::new(),
+        });
+        let nodes = nodes.collect();
         let connections = flat.connections.iter().map(|c| Connection {
             from: (NodeId::new(c.from.0), c.from.1 as usize),
             to: (NodeId::new(c.to.0), c.to.1 as usize),
@@ -105,13 +110,10 @@ impl Plan {
             to_span: c.to_span,
         });
         let mut plan = Plan { nodes, connections: connections.collect() };
-        let counts = ports::check(&plan, &mut errors);
-        // Push and pull can only be told when the port numbers are right.
-        if errors.is_empty() {
-            processing::resolve(&mut plan, &counts, &mut errors);
-            ports::check_reuse(&plan, &mut errors);
-        }
-        if errors.is_empty() { Ok(plan) } else { Err(errors) }
+        let counts = ports::check(&mut plan, &mut errors);
+        processing::resolve(&mut plan, &counts, &mut errors);
+        ports::check_reuse(&plan, &mut errors);
+        (plan, errors)
     }
 
     /// The element of this number.

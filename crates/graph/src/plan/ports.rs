@@ -1,6 +1,7 @@
 //! Port numbers: within what the class has, all used, none used twice where that is not possible.
 
-use super::{Counts, Kind, Plan, counts_of};
+use super::stranger::is_stranger;
+use super::{Connection, Counts, Kind, Plan, counts_of};
 use crate::NodeId;
 use crate::spec::PortCounts;
 use lang::Diagnostic;
@@ -9,34 +10,52 @@ use std::collections::BTreeMap;
 /// The most ports of one element.
 const MAX_PORTS: usize = 1 << 16;
 
-/// Checks port numbers; returns each element's port counts.
-pub(super) fn check(plan: &Plan, errors: &mut Vec<Diagnostic>) -> Vec<Counts> {
-    let mut used: Vec<(Vec<bool>, Vec<bool>)> = plan.ids().map(|_| (Vec::new(), Vec::new())).collect();
-    for c in &plan.connections {
-        for (port, span, what) in [(c.from, c.from_span, "output"), (c.to, c.to_span, "input")] {
-            if port.1 >= limit(plan, port.0, what) {
-                let text = format!("'{}' has no {what} {}", plan.node(port.0).title(), port.1);
-                let accepts = accepts(plan, port.0, what);
-                errors.push(Diagnostic::error(span, text).code("no-port").help(accepts));
-                continue;
-            }
-            let (inputs, outputs) = &mut used[port.0.index()];
-            let ports = if what == "output" { outputs } else { inputs };
-            if ports.len() <= port.1 {
-                ports.resize(port.1 + 1, false);
-            }
-            ports[port.1] = true;
-        }
-    }
+/// Checks port numbers; returns each element's port counts. Connections to ports that are not there are taken out.
+pub(super) fn check(plan: &mut Plan, errors: &mut Vec<Diagnostic>) -> Vec<Counts> {
+    let mut used: Vec<[Side; 2]> = plan.ids().map(|_| Default::default()).collect();
+    let connections = std::mem::take(&mut plan.connections);
+    plan.connections = connections.into_iter().filter(|c| note_ports(plan, c, &mut used, errors)).collect();
     let mut all = Vec::with_capacity(used.len());
-    for (id, (inputs, outputs)) in plan.ids().zip(&used) {
-        let counts = counts_of(plan.node(id).spec(), inputs.len(), outputs.len());
-        report_unused(plan, id, inputs, counts.inputs, "input", errors);
-        report_unused(plan, id, outputs, counts.outputs, "output", errors);
-        check_output_count(plan, id, &counts, errors);
+    for (id, [inputs, outputs]) in plan.ids().zip(&used) {
+        let counts = counts_of(plan.node(id).spec(), inputs.used.len(), outputs.used.len());
+        if !is_stranger(plan.node(id).class) {
+            report_unused(plan, id, inputs, counts.inputs, "input", errors);
+            report_unused(plan, id, outputs, counts.outputs, "output", errors);
+            check_output_count(plan, id, &counts, errors);
+        }
         all.push(counts);
     }
     all
+}
+
+/// The inputs or the outputs of an element.
+#[derive(Clone, Default)]
+struct Side {
+    used: Vec<bool>,
+    /// A connection leads to a port that is not there: one of those that nothing leads to may be meant.
+    missed: bool,
+}
+
+/// Notes that a connection's ports are used; false if one of them does not exist.
+fn note_ports(plan: &Plan, c: &Connection, used: &mut [[Side; 2]], errors: &mut Vec<Diagnostic>) -> bool {
+    let mut exist = true;
+    for (port, span, what) in [(c.from, c.from_span, "output"), (c.to, c.to_span, "input")] {
+        let [inputs, outputs] = &mut used[port.0.index()];
+        let side = if what == "output" { outputs } else { inputs };
+        if port.1 >= limit(plan, port.0, what) {
+            let text = format!("'{}' has no {what} {}", plan.node(port.0).title(), port.1);
+            let accepts = accepts(plan, port.0, what);
+            errors.push(Diagnostic::error(span, text).code("no-port").help(accepts));
+            side.missed = true;
+            exist = false;
+            continue;
+        }
+        if side.used.len() <= port.1 {
+            side.used.resize(port.1 + 1, false);
+        }
+        side.used[port.1] = true;
+    }
+    exist
 }
 
 fn limit(plan: &Plan, node: NodeId, what: &str) -> usize {
@@ -63,12 +82,15 @@ fn accepts(plan: &Plan, node: NodeId, what: &str) -> String {
 fn report_unused(
     plan: &Plan,
     node: NodeId,
-    used: &[bool],
+    side: &Side,
     count: usize,
     what: &str,
     errors: &mut Vec<Diagnostic>,
 ) {
-    for port in (0..count).filter(|p| !used.get(*p).copied().unwrap_or(false)) {
+    if side.missed {
+        return;
+    }
+    for port in (0..count).filter(|p| !side.used.get(*p).copied().unwrap_or(false)) {
         let n = plan.node(node);
         let text = format!("'{}' {what} {port} unused", n.title());
         let help = match what {

@@ -2,7 +2,7 @@
 
 use elements::classes;
 use elements::harness::Names;
-use graph::{AnyClass, Args, Configure, Diagnostic, NodeId, Phase};
+use graph::{AnyClass, Args, Configure, Diagnostic, NodeId, Phase, Plan};
 use io::{Claim, Devices, Limits, NoDevices, OpenError, Port};
 use lang::{ClassTable, Flat, SourceMap, compile};
 use packet::Pool;
@@ -116,13 +116,14 @@ impl ClassTable for AnyName {
     }
 }
 
-/// If nothing but the names of classes or the use of ports is wrong: the mistakes in the arguments of known classes.
-pub fn arguments_despite_unknown_classes(
+/// If nothing but the names of classes or the use of ports is wrong: the mistakes in the arguments and ports of known
+/// classes.
+pub fn despite_unknown_classes(
     sources: &mut SourceMap,
     main: u32,
     variables: &[(String, String)],
 ) -> Vec<Diagnostic> {
     // Texts are added once more: places in them stay valid, those of the first reading too.
     compile(sources, main, &super::source::load_library, &AnyName, variables)
-        .map_or(Vec::new(), |flat| arguments(&flat))
+        .map_or(Vec::new(), |flat| [arguments(&flat), Plan::mistakes(&flat, &classes())].concat())
 }

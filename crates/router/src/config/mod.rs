@@ -56,7 +56,7 @@ impl Configuration {
                 Ok(Configuration { flat, plan, sources })
             }
             Err(mut found) => {
-                found.extend(check::arguments_despite_unknown_classes(&mut sources, main, variables));
+                found.extend(check::despite_unknown_classes(&mut sources, main, variables));
                 in_text_order(&mut found);
                 report(&found, &sources);
                 Err(Reported)
@@ -76,7 +76,10 @@ impl Configuration {
 }
 
 fn in_text_order(found: &mut Vec<Diagnostic>) {
-    found.sort_by_key(|d| (d.span().source, d.span().start));
+    found.sort_by(|a, b| {
+        let place = |d: &Diagnostic| (d.span().source, d.span().start);
+        place(a).cmp(&place(b)).then_with(|| a.message.cmp(&b.message))
+    });
     found.dedup_by(|a, b| a.span() == b.span() && a.message == b.message);
 }
 
