@@ -11,6 +11,7 @@
 mod args;
 mod device;
 mod devices;
+mod driver;
 mod eal;
 mod facts;
 mod interface;
