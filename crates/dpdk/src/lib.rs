@@ -21,6 +21,7 @@ mod pool;
 mod port;
 mod queue;
 mod raw;
+mod runtime_dir;
 
 pub use devices::DpdkDevices;
 pub use eal::{EalOptions, WorkerRegistration, register_worker};

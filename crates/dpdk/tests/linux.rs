@@ -11,7 +11,7 @@ use packet::{Batch, Packet, unaccounted};
 use std::io::{BufRead, BufReader, Write};
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::path::Path;
-use std::process::Stdio;
+use std::process::{Child, ChildStdout, Stdio};
 
 #[test]
 fn frames_cross_a_veth_pair() {
@@ -229,10 +229,7 @@ fn two_instances_do_not_disturb_each_other() {
     let mut children: Vec<_> =
         (0..2).map(|_| child(NAME).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap()).collect();
     // Both are up at once before either goes on.
-    let mut outputs: Vec<_> = children.iter_mut().map(|c| BufReader::new(c.stdout.take().unwrap())).collect();
-    for output in &mut outputs {
-        assert!(output.lines().any(|l| l.unwrap() == "ready"));
-    }
+    let outputs: Vec<_> = children.iter_mut().map(wait_until_up).collect();
     for child in &mut children {
         writeln!(child.stdin.take().unwrap(), "go").unwrap();
     }
@@ -240,6 +237,63 @@ fn two_instances_do_not_disturb_each_other() {
         let rest: Vec<String> = output.lines().map(Result::unwrap).collect();
         assert!(child.wait().unwrap().success(), "{rest:#?}");
     }
+}
+
+/// Waits until a child process has printed that it is up; gives what it prints then.
+fn wait_until_up(child: &mut Child) -> BufReader<ChildStdout> {
+    let mut output = BufReader::new(child.stdout.take().unwrap());
+    let mut line = String::new();
+    while line.trim_end() != "ready" {
+        line.clear();
+        assert!(output.read_line(&mut line).unwrap() > 0);
+    }
+    output
+}
+
+#[test]
+fn what_killed_instances_left_is_swept() {
+    const NAME: &str = "what_killed_instances_left_is_swept";
+    if is_child(NAME) {
+        let devices = devices(1023, &[]);
+        claim(&devices, "net_null0");
+        devices.start().unwrap();
+        println!("\nready");
+        // Until it is killed, or told to end.
+        std::io::stdin().read_line(&mut String::new()).unwrap();
+        assert_eq!(devices.close(), 0);
+        return;
+    }
+    let base = tempfile::tempdir().unwrap();
+    let start = || {
+        let mut command = child(NAME);
+        command.env("RUNTIME_DIRECTORY", base.path()).stdin(Stdio::piped()).stdout(Stdio::piped());
+        command.spawn().unwrap()
+    };
+    let dir = |child: &Child| base.path().join(format!("dpdk/routebricks-{}", child.id()));
+    let mut killed: Vec<_> = (0..2).map(|_| start()).collect();
+    for child in &mut killed {
+        wait_until_up(child);
+        child.kill().unwrap();
+        child.wait().unwrap();
+        assert!(dir(child).join("dpdk_telemetry.v2").exists());
+    }
+    // Several start at once, and sweep at once; each keeps its own.
+    let mut living: Vec<_> = (0..4).map(|_| start()).collect();
+    let outputs: Vec<_> = living.iter_mut().map(wait_until_up).collect();
+    for child in &killed {
+        assert!(!dir(child).exists());
+    }
+    for child in &mut living {
+        assert!(
+            dir(child).join("dpdk_telemetry.v2").exists() && dir(child).join("routebricks.lock").exists()
+        );
+    }
+    for child in &mut living {
+        writeln!(child.stdin.take().unwrap(), "end").unwrap();
+        assert!(child.wait().unwrap().success());
+        assert!(!dir(child).exists());
+    }
+    drop(outputs);
 }
 
 #[test]
