@@ -26,3 +26,4 @@ mod runtime_dir;
 pub use devices::DpdkDevices;
 pub use eal::{EalOptions, WorkerRegistration, register_worker};
 pub use facts::{Facts, HugePages, facts};
+pub use names::refuse as refuse_name;

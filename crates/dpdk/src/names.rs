@@ -50,6 +50,11 @@ pub(crate) fn parse(text: &str) -> Result<Target, OpenError> {
     Ok(Target::Unknown(text.to_owned()))
 }
 
+/// What is wrong with a name, whatever devices there are; starts nothing.
+pub fn refuse(name: &str) -> Option<OpenError> {
+    name.strip_prefix("tap:").and_then(|interface| tap(interface).err())
+}
+
 fn explicit(driver: Driver, name: &str) -> Result<Target, OpenError> {
     match Interface::find(name) {
         Some(interface) => Ok(Target::Interface(Some(driver), interface)),
