@@ -1,5 +1,7 @@
 //! `check`, `fmt`, `graph`, `elements`: exact texts.
 
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
 mod common;
 
 use common::{command, did, run, run_with};
@@ -89,6 +91,7 @@ config:1:51: error: thread 1 does not exist
     assert_eq!(text, want);
     let cases = [
         ("Idle -> Discard; StaticThreadSched(x 0);", "1", "no element named 'x'"),
+        ("Idle -> Discard; ScheduleInfo(x 2);", "1", "no element named 'x'"),
         (
             "Idle -> q :: Queue -> u :: Unqueue -> Discard; StaticThreadSched(q 0, u 1);",
             "2",

@@ -9,6 +9,7 @@ mod idle;
 mod infinite_source;
 mod null;
 mod paint;
+mod schedule_info;
 mod set_anno_byte;
 mod set_packet_type;
 mod set_timestamp;
@@ -31,6 +32,7 @@ pub use idle::Idle;
 pub use infinite_source::InfiniteSource;
 pub use null::Null;
 pub use paint::Paint;
+pub use schedule_info::ScheduleInfo;
 pub use set_anno_byte::SetAnnoByte;
 pub use set_packet_type::SetPacketType;
 pub use set_timestamp::SetTimestamp;
@@ -52,6 +54,7 @@ pub(crate) static CLASSES: &[&dyn AnyClass] = &[
     &of::<InfiniteSource>(),
     &of::<Null>(),
     &of::<Paint>(),
+    &of::<ScheduleInfo>(),
     &of::<SetAnnoByte>(),
     &of::<SetPacketType>(),
     &of::<SetTimestamp>(),
