@@ -7,7 +7,7 @@ use crate::notify::Notifier;
 use crate::spec::Spec;
 use crate::time::Clock;
 use io::{Devices, OpenError};
-use lang::args::Args;
+use lang::args::{Args, Names};
 use lang::{Diagnostic, Span};
 use std::any::Any;
 use std::marker::PhantomData;
@@ -62,6 +62,11 @@ pub trait Class: Send + Sync + Sized + 'static {
     /// How often whose task is to run (`ScheduleInfo`).
     fn shares(&self) -> &[Share] {
         &[]
+    }
+
+    /// Names for addresses in the arguments of others (`AddressInfo`).
+    fn names(&self) -> Option<&Names> {
+        None
     }
 
     /// True if the element may wait for the outside world for ever (a device, a socket), so that a router with
@@ -230,6 +235,8 @@ pub trait AnyShared: Send + Sync + 'static {
     fn placements(&self) -> &[Placement];
     /// See [`Class::shares`].
     fn shares(&self) -> &[Share];
+    /// See [`Class::names`].
+    fn names(&self) -> Option<&Names>;
     /// See [`Class::waits_for_outside`].
     fn waits_for_outside(&self) -> bool;
     /// See [`Class::finish`].
@@ -272,6 +279,10 @@ impl<C: Class> AnyShared for C {
 
     fn shares(&self) -> &[Share] {
         Class::shares(self)
+    }
+
+    fn names(&self) -> Option<&Names> {
+        Class::names(self)
     }
 
     fn waits_for_outside(&self) -> bool {

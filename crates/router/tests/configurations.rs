@@ -168,6 +168,18 @@ config:1:52: error: 'Discard@6 :: Discard' input 0 unused
 }
 
 #[test]
+fn names_of_addresses_are_known_beside_mistakes() {
+    let config = "AddressInfo(us 10.0.0.1); Idle -> FixIPSrc(us) -> Nope -> FixIPSrc(su) -> Discard;";
+    let result = run(Path::new(HERE), &["check", "-e", config]);
+    let errors: Vec<&str> = result.err.lines().filter(|l| l.contains(": error: ")).collect();
+    let want = [
+        "config:1:51: error: no element class `Nope`",
+        "config:1:68: error: While configuring 'FixIPSrc@5 :: FixIPSrc': IPADDR: parse error",
+    ];
+    assert_eq!(errors, want, "{}", result.err);
+}
+
+#[test]
 fn libraries_are_found_beside_the_file_and_along_clickpath() {
     let dir = tempfile::tempdir().unwrap();
     fs::create_dir(dir.path().join("lib")).unwrap();

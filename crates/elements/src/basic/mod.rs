@@ -1,5 +1,6 @@
 //! Elements that know nothing of packet contents.
 
+mod address_info;
 mod align;
 mod average_counter;
 mod byte_anno;
@@ -23,6 +24,7 @@ mod unstrip;
 
 use graph::{AnyClass, of};
 
+pub use address_info::AddressInfo;
 pub use align::Align;
 pub use average_counter::AverageCounter;
 pub(crate) use byte_anno::ByteAnno;
@@ -46,6 +48,7 @@ pub use unstrip::Unstrip;
 
 /// The classes of this layer.
 pub(crate) static CLASSES: &[&dyn AnyClass] = &[
+    &of::<AddressInfo>(),
     &of::<Align>(),
     &of::<AverageCounter>(),
     &of::<Counter>(),

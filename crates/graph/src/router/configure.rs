@@ -7,7 +7,7 @@ use crate::engine::tasks::DEFAULT_TICKETS;
 use crate::plan::{Homes, Plan, assign_homes};
 use crate::spec::Phase;
 use io::Devices;
-use lang::args::Args;
+use lang::args::{Args, Names, names_by_scope};
 use lang::{Diagnostic, Flat, Span, Target};
 use std::sync::Arc;
 
@@ -29,7 +29,8 @@ pub(super) fn configure(plan: &Plan, flat: &Flat, options: &Options) -> Result<C
     let mut errors = Vec::new();
     let workers = options.workers.max(1);
     let free = Homes { task: vec![None; plan.nodes.len()], packets: Vec::new() };
-    configure_phase(Phase::Info, plan, flat, options, &free, &mut shared, &mut errors);
+    let step = Step { plan, flat, options };
+    step.configure(Phase::Info, &free, &[], &mut shared, &mut errors);
     let bound = placements(plan, flat, &shared, workers, &mut errors);
     let tickets = tickets(plan, flat, &shared, &mut errors);
     let homes = match assign_homes(plan, workers, &bound) {
@@ -39,42 +40,53 @@ pub(super) fn configure(plan: &Plan, flat: &Flat, options: &Options) -> Result<C
             free
         }
     };
-    configure_phase(Phase::Normal, plan, flat, options, &homes, &mut shared, &mut errors);
+    let defined = shared.iter().enumerate().filter_map(|(i, s)| Some((i, s.as_ref()?.names()?)));
+    let names = names_by_scope(flat, defined);
+    step.configure(Phase::Normal, &homes, &names, &mut shared, &mut errors);
     if lang::has_errors(&errors) {
         return Err(errors);
     }
     Ok(Configured { shared: shared.into_iter().flatten().collect(), homes, tickets, warnings: errors })
 }
 
-fn configure_phase(
-    phase: Phase,
-    plan: &Plan,
-    flat: &Flat,
-    options: &Options,
-    homes: &Homes,
-    shared: &mut [Option<Arc<dyn AnyShared>>],
-    errors: &mut Vec<Diagnostic>,
-) {
-    let workers = options.workers.max(1);
-    for id in plan.ids().filter(|id| plan.node(*id).spec().phase == phase) {
-        let (node, i) = (plan.node(id), id.index());
-        let cx = Configure {
-            name: &node.name,
-            inputs: node.inputs.len(),
-            outputs: node.outputs.len(),
-            workers,
-            active: &homes.active(id, workers),
-            devices: &options.devices,
-            burst: options.burst,
-            resolve: &|name| flat.resolve(i, name).map(NodeId::new),
-        };
-        let mut args = Args::of(flat, i);
-        match node.class.configure(&mut args, &cx) {
-            Ok(value) => {
-                shared[i] = Some(value);
-                errors.extend(args.take_warnings());
+/// What all elements are configured by.
+struct Step<'a> {
+    plan: &'a Plan,
+    flat: &'a Flat,
+    options: &'a Options,
+}
+
+impl Step<'_> {
+    fn configure(
+        &self,
+        phase: Phase,
+        homes: &Homes,
+        names: &[Option<Arc<Names>>],
+        shared: &mut [Option<Arc<dyn AnyShared>>],
+        errors: &mut Vec<Diagnostic>,
+    ) {
+        let Step { plan, flat, options } = self;
+        let workers = options.workers.max(1);
+        for id in plan.ids().filter(|id| plan.node(*id).spec().phase == phase) {
+            let (node, i) = (plan.node(id), id.index());
+            let cx = Configure {
+                name: &node.name,
+                inputs: node.inputs.len(),
+                outputs: node.outputs.len(),
+                workers,
+                active: &homes.active(id, workers),
+                devices: &options.devices,
+                burst: options.burst,
+                resolve: &|name| flat.resolve(i, name).map(NodeId::new),
+            };
+            let mut args = Args::of(flat, i, names);
+            match node.class.configure(&mut args, &cx) {
+                Ok(value) => {
+                    shared[i] = Some(value);
+                    errors.extend(args.take_warnings());
+                }
+                Err(e) => errors.extend(diagnostics(plan, flat, id, "configuring", e)),
             }
-            Err(e) => errors.extend(diagnostics(plan, flat, id, "configuring", e)),
         }
     }
 }

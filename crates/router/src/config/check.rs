@@ -2,9 +2,10 @@
 
 use elements::classes;
 use elements::harness::Names;
-use graph::{AnyClass, Args, Clock, Configure, Diagnostic, NodeId, Options, Phase, Plan, Router};
+use graph::{AnyClass, AnyShared, Args, Clock, Configure, Diagnostic, NodeId, Options, Phase, Plan, Router};
 use io::memory::MemoryDevices;
 use io::{Devices, Limits, NoDevices, OpenError};
+use lang::args::{Names as AddressNames, names_by_scope};
 use lang::{ClassTable, Flat, SourceMap, compile};
 use std::sync::Arc;
 
@@ -39,7 +40,9 @@ fn arguments(flat: &Flat) -> Vec<Diagnostic> {
     let devices = any_device();
     let ports = ports(flat);
     let mut found = Vec::new();
+    let mut names = Vec::new();
     for phase in [Phase::Info, Phase::Normal] {
+        let mut values = Vec::new();
         for ((i, element), &(inputs, outputs)) in flat.elements.iter().enumerate().zip(&ports) {
             let Some(class) = classes().find(&element.class).filter(|c| c.spec().phase == phase) else {
                 continue;
@@ -54,16 +57,25 @@ fn arguments(flat: &Flat) -> Vec<Diagnostic> {
                 burst: 32,
                 resolve: &|name| flat.resolve(i, name).map(NodeId::new),
             };
-            found.extend(configure(flat, i, class, &cx));
+            match configure(flat, i, class, &cx, &names) {
+                Ok(value) => values.push((i, value)),
+                Err(errors) => found.extend(errors),
+            }
         }
+        names = names_by_scope(flat, values.iter().filter_map(|(i, value)| Some((*i, value.names()?))));
     }
     found
 }
 
-fn configure(flat: &Flat, i: usize, class: &'static dyn AnyClass, cx: &Configure<'_>) -> Vec<Diagnostic> {
-    let mut args = Args::of(flat, i);
-    let errors = match class.configure(&mut args, cx) {
-        Ok(_) => return args.take_warnings(),
+fn configure(
+    flat: &Flat,
+    i: usize,
+    class: &'static dyn AnyClass,
+    cx: &Configure<'_>,
+    names: &[Option<Arc<AddressNames>>],
+) -> Result<Arc<dyn AnyShared>, Vec<Diagnostic>> {
+    let errors = match class.configure(&mut Args::of(flat, i, names), cx) {
+        Ok(value) => return Ok(value),
         Err(errors) => errors.0,
     };
     let span = flat.elements.get(i).map(|e| e.span).unwrap_or_default();
@@ -74,7 +86,7 @@ fn configure(flat: &Flat, i: usize, class: &'static dyn AnyClass, cx: &Configure
         }
         d
     };
-    errors.into_iter().map(within).collect()
+    Err(errors.into_iter().map(within).collect())
 }
 
 /// Numbers of inputs and outputs that connections use, by element.
