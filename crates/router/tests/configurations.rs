@@ -103,6 +103,12 @@ config:1:51: error: thread 1 does not exist
             "While initializing 'ToDump@2 :: ToDump': USE_ENCAP_FROM: only FromDump elements know a link type",
         ),
     ];
+    let querier = "Idle -> q :: ARPQuerier(10.0.0.1, 2:0:0:0:0:1, TABLE d) -> d :: Discard; Idle -> [1] q;";
+    let cases = cases.into_iter().chain([(
+        querier,
+        "1",
+        "While initializing 'q :: ARPQuerier': TABLE: not an ARPTable",
+    )]);
     for (config, workers, want) in cases {
         let text = refused(config, workers);
         assert!(text.contains(want), "{config}\n{text}");
