@@ -39,6 +39,9 @@ const MAY_USE: &[(&str, &[&str])] = &[
 /// The crates that may lift the workspace's ban on unsafe code, in a module or on an item.
 const MAY_BE_UNSAFE: &[&str] = &["packet", "epoch", "dpdk", "io"];
 
+/// The page of the manual that has the table of arrows, too.
+const PAGE: &str = "docs/packet-way.md";
+
 /// A package of the workspace, as `cargo metadata` tells of it.
 struct Package {
     name: String,
@@ -54,7 +57,34 @@ pub fn check(root: &Path) -> Result<(), String> {
     for package in &packages {
         findings.extend(wrong_lints(package)?);
     }
+    let crates: Vec<&str> =
+        packages.iter().filter(|p| is_below_crates(&p.manifest)).map(|p| p.name.as_str()).collect();
+    findings.extend(wrong_rows(&read(&root.join(PAGE))?, &crates));
     if findings.is_empty() { Ok(()) } else { Err(findings.join("\n")) }
+}
+
+fn is_below_crates(manifest: &Path) -> bool {
+    manifest.ancestors().nth(2).is_some_and(|folder| folder.ends_with("crates"))
+}
+
+/// Rows of the manual's table, `| crate | what it knows | may use |`, that are missing or say something else for one of
+/// the crates that there are.
+fn wrong_rows(page: &str, crates: &[&str]) -> Vec<String> {
+    let mut findings = Vec::new();
+    for (name, allowed) in MAY_USE.iter().filter(|(name, _)| crates.contains(name)) {
+        let allowed: Vec<&str> = allowed.iter().copied().filter(|used| crates.contains(used)).collect();
+        let others = crates.len() - 1;
+        let expected = match allowed[..] {
+            [] => "–".to_string(),
+            _ if allowed.len() == others => "all of them".to_string(),
+            _ => format!("`{}`", allowed.join("` `")),
+        };
+        let is_row = |line: &&str| line.starts_with(&format!("| `{name}` |"));
+        if !page.lines().find(is_row).is_some_and(|row| row.ends_with(&format!(" | {expected} |"))) {
+            findings.push(format!("{PAGE}: the row of {name} must end with | {expected} |"));
+        }
+    }
+    findings
 }
 
 fn packages(root: &Path) -> Result<Vec<Package>, String> {
@@ -215,6 +245,23 @@ mod tests {
                 assert!(MAY_USE.iter().any(|(row, _)| row == used), "{name} -> {used}: no such row");
             }
         }
+    }
+
+    #[test]
+    fn rows_of_the_manual_are_compared() {
+        let page =
+            "| `epoch` | tables | – |\n| `fib` | lookup | `epoch` |\n| `router` | wiring | all of them |\n";
+        let crates = ["epoch", "fib", "router"];
+        assert_eq!(wrong_rows(page, &crates), Vec::<String>::new());
+        let stale = page.replace("`epoch` |\n| `router", "– |\n| `router");
+        assert_eq!(
+            wrong_rows(&stale, &crates),
+            ["docs/packet-way.md: the row of fib must end with | `epoch` |"]
+        );
+        assert_eq!(
+            wrong_rows(page, &["epoch", "packet"]),
+            ["docs/packet-way.md: the row of packet must end with | – |"]
+        );
     }
 
     #[test]

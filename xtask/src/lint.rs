@@ -3,8 +3,8 @@
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-/// What to run, as words after `cargo`. Twice clippy: the crates that need no DPDK as a plain `cargo test` builds
-/// them, then everything.
+/// What to run, as words after `cargo`. Thrice clippy: the crates that need no DPDK as a plain `cargo test` builds
+/// them, then everything, then the fuzz targets, which are a workspace of their own: its lock file must keep up.
 const COMMANDS: &[&[&str]] = &[
     &["fmt", "--all", "--check"],
     &["clippy", "--quiet", "--all-targets", "--", "-D", "warnings"],
@@ -19,6 +19,19 @@ const COMMANDS: &[&[&str]] = &[
         "-D",
         "warnings",
     ],
+    &["fmt", "--manifest-path", "fuzz/Cargo.toml", "--check"],
+    &[
+        "clippy",
+        "--quiet",
+        "--locked",
+        "--manifest-path",
+        "fuzz/Cargo.toml",
+        "--no-default-features",
+        "--all-targets",
+        "--",
+        "-D",
+        "warnings",
+    ],
     &["doc", "--quiet", "--workspace", "--no-deps", "--features", "router/dpdk"],
 ];
 
@@ -28,7 +41,8 @@ const DENY: &[&str] = &["deny", "--log-level", "error", "check", "bans", "licens
 type Check = fn(&Path) -> Result<(), String>;
 
 /// Checks of this package, by the names of their commands.
-const OWN: &[(&str, Check)] = &[("arrows", crate::arrows::check), ("links", crate::links::check)];
+const OWN: &[(&str, Check)] =
+    &[("arrows", crate::arrows::check), ("elements", crate::elements::check), ("links", crate::links::check)];
 
 /// Runs the checks in the workspace under `root`; the error names those that failed.
 pub fn run(root: &Path) -> Result<(), String> {

@@ -13,7 +13,11 @@ const QUIET: Duration = Duration::from_secs(2);
 
 const WITH_DPDK: &[&str] = &["--features", "router/dpdk"];
 
-/// Builds the router, then runs `cargo test` over the workspace with `extra` arguments.
+/// The fuzz targets over their seeds; a workspace of its own.
+const FUZZ: &[&str] = &["--manifest-path", "fuzz/Cargo.toml", "--no-default-features"];
+
+/// Builds the router, then runs `cargo test` over the workspace with `extra` arguments, and over the fuzz targets' seeds
+/// if there are none for cargo, which would be about packages of the workspace.
 ///
 /// The tests find the router by the environment variable `ROUTEBRICKS`. Tests in network namespaces need root: for
 /// an ordinary user who has sudo, those of `lab` are started through it.
@@ -25,11 +29,18 @@ pub fn run(root: &Path, extra: &[String]) -> Result<(), String> {
     let mut summary = Summary::default();
     let mut clean = build_router(root)?;
     if clean {
-        for selection in selections() {
+        let mut selections = selections();
+        if for_cargo.is_empty() {
+            selections.push(FUZZ.to_vec());
+        }
+        for selection in selections {
             let mut cargo = Command::new("cargo");
             cargo.args(["test", "--no-fail-fast"]).args(selection).args(for_cargo);
             cargo.args(["--", "--show-output"]).args(for_tests);
-            cargo.env("ROUTEBRICKS", router(root)).env("CARGO_TERM_COLOR", "never").current_dir(root);
+            cargo
+                .env("ROUTEBRICKS", target(root).join("debug/routebricks"))
+                .env("CARGO_TARGET_DIR", target(root));
+            cargo.env("CARGO_TERM_COLOR", "never").current_dir(root);
             clean &= stream(cargo, &mut summary).map_err(|e| format!("cannot run cargo test: {e}"))?;
         }
     }
@@ -51,12 +62,12 @@ fn build_router(root: &Path) -> Result<bool, String> {
     cargo.status().map(|status| status.success()).map_err(|e| format!("cannot run cargo build: {e}"))
 }
 
-fn router(root: &Path) -> PathBuf {
-    let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| PathBuf::from("target"), PathBuf::from);
-    root.join(target).join("debug/routebricks")
+/// Where cargo builds, for both workspaces.
+fn target(root: &Path) -> PathBuf {
+    root.join(std::env::var_os("CARGO_TARGET_DIR").unwrap_or_else(|| "target".into()))
 }
 
-/// The runs of `cargo test`, each with what tells cargo which packages.
+/// The runs of `cargo test` over the workspace, each with what tells cargo which packages.
 fn selections() -> Vec<Vec<&'static str>> {
     let output = |program: &str, argument: &str| Command::new(program).arg(argument).output();
     let root = output("id", "-u").is_ok_and(|id| id.stdout.trim_ascii() == b"0");

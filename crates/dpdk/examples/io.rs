@@ -49,7 +49,7 @@ fn forward(devices: &DpdkDevices, rx_name: &str, tx_name: &str, count: u64) -> R
     let cpu = thread_seconds();
     while received < count {
         polls += 1;
-        let n = rx.rx(&mut batch, BURST);
+        let n = rx.rx(&mut batch, BURST).packets;
         if n == 0 {
             if polls.is_multiple_of(1 << 16) && last.elapsed() > Duration::from_secs(5) {
                 break;
@@ -60,7 +60,7 @@ fn forward(devices: &DpdkDevices, rx_name: &str, tx_name: &str, count: u64) -> R
             last = Instant::now();
         }
         received += n as u64;
-        sent += tx.tx(&mut batch) as u64;
+        sent += tx.tx(&mut batch).packets as u64;
         std::mem::take(&mut batch).free();
     }
     let seconds = thread_seconds() - cpu;

@@ -3,7 +3,7 @@
 
 use crate::pool::DpdkPool;
 use crate::raw;
-use io::{RxQueue, TxQueue};
+use io::{Moved, RxQueue, TxQueue};
 use packet::{Batch, Header, Packet, Pool};
 use std::ffi::c_void;
 use std::mem::{MaybeUninit, offset_of};
@@ -21,6 +21,8 @@ const WORDS: usize = size_of::<Header>() / 8;
 /// `data_off`, `refcnt`, `nb_segs`, `port`.
 const REARM: usize = offset_of!(Header, data_off) / 8;
 const FLAGS: usize = offset_of!(Header, ol_flags) / 8;
+/// `packet_type`, `pkt_len`.
+const TYPE: usize = offset_of!(Header, packet_type) / 8;
 /// `data_len`, `vlan_tci`, `hash_lo`.
 const LENGTH: usize = offset_of!(Header, data_len) / 8;
 /// `hash_hi`, `vlan_tci_outer`, `buf_len`.
@@ -28,11 +30,14 @@ const HASH_HI: usize = offset_of!(Header, hash_hi) / 8;
 /// One reference, one segment.
 const ALONE: u64 = 1 << 16 | 1 << 32;
 const ALONE_MASK: u64 = 0xffff_ffff << 16;
+const PACKET_TYPE: u64 = 0xffff_ffff;
+const DATA_LEN: u64 = 0xffff;
 const VLAN_TCI: u64 = 0xffff << 16;
 const HASH_LO: u64 = 0xffff_ffff << 32;
 const HASH_HI_AND_OUTER: u64 = 0xffff_ffff_ffff;
 const _: () = {
     assert!(cfg!(target_endian = "little"));
+    assert!(offset_of!(Header, packet_type) == 32 && offset_of!(Header, data_len) == 40);
     assert!(offset_of!(Header, refcnt) == 18 && offset_of!(Header, nb_segs) == 20);
     assert!(offset_of!(Header, vlan_tci) == 42 && offset_of!(Header, hash_lo) == 44);
     assert!(offset_of!(Header, vlan_tci_outer) == 52);
@@ -74,44 +79,48 @@ impl DpdkRx {
 
     /// Receives behind what is in the batch.
     #[inline]
-    fn receive(&mut self, batch: &mut Batch, max: usize) {
+    fn receive(&mut self, batch: &mut Batch, max: usize) -> Moved {
         if self.reads.len() > 1 {
             self.turn = (self.turn + 1) % self.reads.len();
             self.place.queue = self.reads[self.turn];
         }
         let hashes = self.hashes;
         let DpdkRx { place, losses, .. } = self;
+        let mut moved = Moved::default();
         let fill = |slots: &mut [MaybeUninit<NonNull<Header>>]| {
             let room = slots.len() as u16;
             // SAFETY: the queue is ours alone and its port is open; there is room for as many pointers.
             let n = unsafe { raw::rb_rx_burst(place.port, place.queue, slots.as_mut_ptr().cast(), room) };
             let got = &mut slots[..usize::from(n.min(room))];
+            if got.is_empty() {
+                return 0;
+            }
             // SAFETY: the driver wrote n pointers to packets that are ours now.
             let got: &mut [NonNull<Header>] =
                 unsafe { std::slice::from_raw_parts_mut(got.as_mut_ptr().cast(), got.len()) };
-            let plain = match hashes {
-                _ if got.is_empty() => true,
-                true => prepare::<true>(got),
-                false => prepare::<false>(got),
+            let seen = if hashes { prepare::<true>(got) } else { prepare::<false>(got) };
+            moved = if seen.plain {
+                Moved { packets: got.len(), bytes: seen.bytes, lost: 0 }
+            } else {
+                own(got, place, losses)
             };
-            if plain { got.len() } else { own(got, place, losses) }
+            moved.packets
         };
         // SAFETY: after `prepare` or `own` each pointer is a packet of its own in one buffer of its own; drivers take
         // buffers from the pool that their queue was set up with, which is ours, and set offsets and lengths.
         unsafe { batch.fill_raw(max, fill) };
+        moved
     }
 }
 
 impl RxQueue for DpdkRx {
     #[inline]
-    fn rx(&mut self, batch: &mut Batch, max: usize) -> usize {
-        let before = batch.len();
+    fn rx(&mut self, batch: &mut Batch, max: usize) -> Moved {
         if self.ahead.is_empty() && max.min(batch.room()) >= LEAST {
-            self.receive(batch, max);
+            self.receive(batch, max)
         } else {
-            self.rx_few(batch, max);
+            self.rx_few(batch, max)
         }
-        batch.len() - before
     }
 
     fn losses(&self) -> &[(&'static str, u64)] {
@@ -121,15 +130,18 @@ impl RxQueue for DpdkRx {
 
 impl DpdkRx {
     #[cold]
-    fn rx_few(&mut self, batch: &mut Batch, max: usize) {
+    fn rx_few(&mut self, batch: &mut Batch, max: usize) -> Moved {
+        let mut lost = 0;
         if self.ahead.is_empty() {
             let mut ahead = Batch::empty();
-            self.receive(&mut ahead, LEAST);
+            lost = self.receive(&mut ahead, LEAST).lost;
             self.ahead = ahead;
         }
         let rest = self.ahead.split_off(max.min(batch.room()));
+        let moved = Moved { lost, ..Moved::all(&self.ahead) };
         batch.append(&mut self.ahead);
         self.ahead = rest;
+        moved
     }
 }
 
@@ -139,56 +151,68 @@ impl Drop for DpdkRx {
     }
 }
 
-/// Marks the MAC header and clears the other marks, and the hash unless the device computed it (never if not `HASHES`). True if all are plain: one
-/// segment, unshared, the buffer's own memory. Stays within the first cache line of each header.
+/// What [`prepare`] has seen.
+struct Seen {
+    /// All are plain: one segment, unshared, the buffer's own memory.
+    plain: bool,
+    bytes: u64,
+}
+
+/// Marks the MAC header and clears the other marks, and the hash unless the device computed it (never if not `HASHES`);
+/// asks for the first bytes of the packet. Stays within the first cache line of each header.
 ///
 /// What the driver noted in `ol_flags` stays; it notes only facts of receive there, and those that ask a device for
 /// something at transmit are other bits.
 #[inline]
-fn prepare<const HASHES: bool>(packets: &mut [NonNull<Header>]) -> bool {
+fn prepare<const HASHES: bool>(packets: &mut [NonNull<Header>]) -> Seen {
     // References and segments are never 0, so if all together have no other bit than 1, each is 1.
-    let (mut rearm, mut flags) = (0, 0);
+    let (mut rearm, mut flags, mut bytes) = (0, 0, 0);
     let mut one = |packet: &mut NonNull<Header>| {
         // SAFETY: the driver gave us the packet, so its header is live and ours, and a header is that many words.
         let words = unsafe { packet.cast::<[u64; WORDS]>().as_mut() };
         rearm |= words[REARM];
         flags |= words[FLAGS];
+        bytes += words[LENGTH] & DATA_LEN;
         let hash = if HASHES && words[FLAGS] & raw::RB_RX_RSS_HASH != 0 { 0 } else { HASH_LO };
+        words[TYPE] &= !PACKET_TYPE;
         words[LENGTH] &= !(VLAN_TCI | hash);
         words[HASH_HI] &= !HASH_HI_AND_OUTER;
         // SAFETY: as above; `words` is not used any more.
         let h = unsafe { packet.as_mut() };
         h.port = h.data_off;
-        h.packet_type = 0;
+        h.prefetch_data();
     };
     let (fours, rest) = packets.as_chunks_mut::<4>();
     fours.iter_mut().flatten().for_each(&mut one);
     rest.iter_mut().for_each(&mut one);
-    rearm & ALONE_MASK == ALONE && flags & raw::RB_NOT_OURS == 0
+    Seen { plain: rearm & ALONE_MASK == ALONE && flags & raw::RB_NOT_OURS == 0, bytes }
 }
 
 /// Copies packets that are not plain into buffers of their own; loses those that do not fit. Returns how many are
 /// left, in order, at the front.
 #[cold]
-fn own(packets: &mut [NonNull<Header>], place: &Place, losses: &mut [(&'static str, u64); 2]) -> usize {
+fn own(packets: &mut [NonNull<Header>], place: &Place, losses: &mut [(&'static str, u64); 2]) -> Moved {
     let pool = place.pool.raw().as_ptr();
-    let mut kept = 0;
+    let mut kept = Moved::default();
     for i in 0..packets.len() {
         let mut packet = packets[i];
         // The marks were cleared already; asking again only tells whether this one is plain.
-        if !prepare::<true>(&mut packets[i..=i]) {
+        let mut seen = prepare::<true>(&mut packets[i..=i]);
+        if !seen.plain {
             let mut too_long = 0;
             // SAFETY: the packet is ours; it is freed by the call.
             let copy = unsafe { raw::rb_own(pool, packet.as_ptr().cast(), &raw mut too_long) };
             let Some(copy) = NonNull::new(copy.cast::<Header>()) else {
                 losses[usize::from(too_long == 0)].1 += 1;
+                kept.lost += 1;
                 continue;
             };
             packet = copy;
-            prepare::<true>(std::slice::from_mut(&mut packet));
+            seen = prepare::<true>(std::slice::from_mut(&mut packet));
         }
-        packets[kept] = packet;
-        kept += 1;
+        packets[kept.packets] = packet;
+        kept.packets += 1;
+        kept.bytes += seen.bytes;
     }
     kept
 }
@@ -215,11 +239,14 @@ impl DpdkTx {
 
     /// Hands packets from the front of the batch to the driver; none if one of them is not sendable.
     #[inline]
-    fn send(&self, batch: &mut Batch) -> Option<usize> {
+    fn send(&self, batch: &mut Batch) -> Option<Moved> {
         let pool = self.pool();
-        let mut good = true;
+        let (mut good, mut bytes) = (true, 0);
         let send = |packets: &mut [NonNull<Header>]| {
-            good = all_of(packets, |h| h.pool == pool) && (!self.strict || all_of(packets, is_frame));
+            good = all_of(packets, |h| {
+                bytes += u64::from(h.data_len);
+                h.pool == pool
+            }) && (!self.strict || all_of(packets, is_frame));
             if !good {
                 return 0;
             }
@@ -236,17 +263,17 @@ impl DpdkTx {
             usize::from(n)
         };
         // SAFETY: the driver takes the first n packets and leaves the others alone.
-        let sent = unsafe { batch.send_raw(send) };
-        good.then_some(sent)
+        let packets = unsafe { batch.send_raw(send) };
+        good.then(|| Moved { packets, bytes: bytes - batch.bytes(), lost: 0 })
     }
 
     /// Makes every packet sendable: copies those of other pools, drops and counts those that are no frames or find no
-    /// buffer. Returns how many were dropped.
+    /// buffer. Returns what was dropped.
     #[cold]
-    fn mend(&self, batch: &mut Batch) -> usize {
+    fn mend(&self, batch: &mut Batch) -> Moved {
         let pool = Pool::new(self.place.pool.clone());
         let old = std::mem::take(batch);
-        let count = old.len();
+        let before = Moved::all(&old);
         for packet in old {
             let raw = packet.into_raw();
             // SAFETY: we own the packet.
@@ -264,19 +291,21 @@ impl DpdkTx {
             }
             packet.free();
         }
-        let dropped = count - batch.len();
-        self.refused.fetch_add(dropped as u64, Ordering::Relaxed);
+        let left = Moved::all(batch);
+        let dropped =
+            Moved { packets: before.packets - left.packets, bytes: before.bytes - left.bytes, lost: 0 };
+        self.refused.fetch_add(dropped.packets as u64, Ordering::Relaxed);
         dropped
     }
 }
 
 /// True if all headers are as asked for.
 #[inline]
-fn all_of(packets: &[NonNull<Header>], good: impl Fn(&Header) -> bool) -> bool {
+fn all_of(packets: &[NonNull<Header>], mut good: impl FnMut(&Header) -> bool) -> bool {
     // SAFETY: the caller owns the packets, so their headers are live.
-    let good = |p: &NonNull<Header>| good(unsafe { p.as_ref() });
+    let mut good = |p: &NonNull<Header>| good(unsafe { p.as_ref() });
     let (fours, rest) = packets.as_chunks::<4>();
-    fours.iter().all(|f| good(&f[0]) && good(&f[1]) && good(&f[2]) && good(&f[3])) && rest.iter().all(good)
+    fours.iter().all(|[a, b, c, d]| good(a) && good(b) && good(c) && good(d)) && rest.iter().all(good)
 }
 
 /// True if the packet has at least an Ethernet header.
@@ -287,13 +316,11 @@ fn is_frame(header: &Header) -> bool {
 
 impl TxQueue for DpdkTx {
     #[inline]
-    fn tx(&mut self, batch: &mut Batch) -> usize {
-        match self.send(batch) {
-            Some(sent) => sent,
-            None => {
-                let dropped = self.mend(batch);
-                dropped + self.send(batch).unwrap_or(0)
-            }
-        }
+    fn tx(&mut self, batch: &mut Batch) -> Moved {
+        self.send(batch).unwrap_or_else(|| {
+            let dropped = self.mend(batch);
+            let sent = self.send(batch).unwrap_or_default();
+            Moved { packets: dropped.packets + sent.packets, bytes: dropped.bytes + sent.bytes, lost: 0 }
+        })
     }
 }

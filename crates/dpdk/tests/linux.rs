@@ -44,7 +44,7 @@ fn frames_cross_a_veth_pair() {
         let is_arp = |p: &Packet| p.data()[12..14] == [8, 6];
         assert_eq!(receive(&mut *rx_b, 1, is_arp).len(), 1);
         let mut batch = Batch::empty();
-        assert_eq!(rx_a.rx(&mut batch, 32), 0);
+        assert_eq!(rx_a.rx(&mut batch, 32).packets, 0);
         ip("link set vb down");
         assert!(!a.link().up && !b.link().up);
         drop((a, rx_a, tx_a, b, rx_b, tx_b));
@@ -309,7 +309,7 @@ fn statistics_can_be_read_from_outside() {
         devices.start().unwrap();
         let (port, mut rx, tx) = open(&devices, "net_null0");
         let mut batch = Batch::empty();
-        assert_eq!(rx.rx(&mut batch, 77), 77);
+        assert_eq!(rx.rx(&mut batch, 77).packets, 77);
         batch.free();
         let dir = format!("/var/run/dpdk/routebricks-{}", std::process::id());
         let answer = telemetry(&format!("{dir}/dpdk_telemetry.v2"), "/ethdev/stats,0");

@@ -11,7 +11,7 @@ use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU16, AtomicU32, Ordering, fence};
 use std::sync::{Mutex, OnceLock, PoisonError};
 
-use epoch::{Reader, Table, Ticket, ticket};
+use epoch::{Reader, Table, Ticket, on_large_pages, ticket};
 
 use crate::lookup::{Fib, MemoryPart};
 use crate::next_hop::NextHopId;
@@ -181,15 +181,11 @@ impl Groups {
     }
 }
 
-fn boxed<T: Default>(count: usize) -> Box<[T]> {
-    (0..count).map(|_| T::default()).collect()
-}
-
 impl<E: Entry> Blocks<E> {
     fn new() -> Blocks<E> {
         #[expect(clippy::expect_used, reason = "the slice was made with this length")]
-        let first = boxed(BLOCKS).try_into().ok().expect("one entry for each /24");
-        Blocks { first, chunks: boxed((E::GROUPS / CHUNK) as usize), groups: Mutex::default() }
+        let first = on_large_pages(BLOCKS).try_into().ok().expect("one entry for each /24");
+        Blocks { first, chunks: on_large_pages((E::GROUPS / CHUNK) as usize), groups: Mutex::default() }
     }
 
     #[inline]

@@ -2,7 +2,7 @@
 
 use crate::NodeId;
 use crate::element::{Cx, Element, Loss};
-use crate::engine::core::{Core, Sent};
+use crate::engine::core::{Core, Sent, UNCONNECTED};
 use crate::notify::Notifier;
 use crate::time::Nanos;
 use epoch::tsc;
@@ -127,16 +127,36 @@ impl Out<'_> {
 
     /// Sends each packet its own way. If all go by one output no packet is moved.
     #[inline]
-    pub fn split(&mut self, mut batch: Batch, mut way: impl FnMut(&mut Packet) -> Way) {
+    pub fn split(&mut self, batch: Batch, mut way: impl FnMut(&mut Packet) -> Way) {
+        self.split_by(batch, &[(); Batch::MAX], |packet, ()| way(packet));
+    }
+
+    /// [`split`](Self::split) with what is known of each packet at its place in `facts`; packets without a place there
+    /// are lost as `unconnected`.
+    #[inline]
+    pub fn split_by<T: Copy>(
+        &mut self,
+        mut batch: Batch,
+        facts: &[T],
+        mut way: impl FnMut(&mut Packet, T) -> Way,
+    ) {
+        if facts.len() < batch.len() {
+            let rest = batch.split_off(facts.len());
+            self.core.lose_engine(self.node, rest, UNCONNECTED);
+        }
         // Kept between calls: clearing a fresh array would cost more than the split.
         let mut ways = std::mem::take(&mut self.core.ways);
         ways.clear();
-        ways.extend(batch.iter_mut().map(|packet| way(packet).pack()));
-        if let Some(&first) = ways.first() {
-            match first.unpack() {
-                Way::Port(port) if ways.iter().all(|w| *w == first) => self.core.emit(self.node, port, batch),
-                _ => self.core.scatter(self.node, batch, &ways),
-            }
+        let (mut all, mut any) = (u64::MAX, 0);
+        ways.extend(batch.iter_mut().zip(facts).map(|(packet, fact)| {
+            let way = way(packet, *fact).pack();
+            (all, any) = (all & way.0, any | way.0);
+            way
+        }));
+        match PackedWay(any).unpack() {
+            // The same way for each, if no bit is in some and not in others.
+            Way::Port(port) if all == any => self.core.emit(self.node, port, batch),
+            _ => self.core.scatter(self.node, batch, &ways),
         }
         self.core.ways = ways;
     }

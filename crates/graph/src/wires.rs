@@ -53,6 +53,8 @@ struct Side {
     /// First entry of each node, and one more at the end.
     base: Vec<u32>,
     targets: Vec<u64>,
+    /// What port 0 of each node leads to: for most elements that is all there is.
+    zero: Vec<u64>,
 }
 
 impl Side {
@@ -63,7 +65,8 @@ impl Side {
             total += n;
             base.push(u32::try_from(total).unwrap_or(u32::MAX));
         }
-        Side { base, targets: vec![NONE; total] }
+        let zero = vec![NONE; base.len() - 1];
+        Side { base, targets: vec![NONE; total], zero }
     }
 
     #[inline]
@@ -76,13 +79,21 @@ impl Side {
 
     #[inline]
     fn get(&self, node: NodeId, port: usize) -> Option<Target> {
-        let t = *self.targets.get(self.index(node, port)?)?;
+        let t = match port {
+            0 => *self.zero.get(node.index())?,
+            _ => *self.targets.get(self.index(node, port)?)?,
+        };
         (t != NONE).then_some(Target(t))
     }
 
     fn set(&mut self, node: NodeId, port: usize, target: u64) {
         if let Some(place) = self.index(node, port).and_then(|i| self.targets.get_mut(i)) {
             *place = target;
+            if port == 0
+                && let Some(zero) = self.zero.get_mut(node.index())
+            {
+                *zero = target;
+            }
         }
     }
 

@@ -1,7 +1,7 @@
 //! Ports whose wires are lists in memory: for tests, benchmarks and the simulator.
 
 use crate::devices::{Devices, OpenError};
-use crate::port::{Claim, Limits, Link, Port, PortStats, RxQueue, TxQueue};
+use crate::port::{Claim, Limits, Link, Moved, Port, PortStats, RxQueue, TxQueue};
 use packet::wire::ethernet::Mac;
 use packet::{Batch, Packet, Pool};
 use std::collections::{BTreeMap, VecDeque};
@@ -228,18 +228,19 @@ struct MemoryRx {
 }
 
 impl RxQueue for MemoryRx {
-    fn rx(&mut self, batch: &mut Batch, max: usize) -> usize {
+    fn rx(&mut self, batch: &mut Batch, max: usize) -> Moved {
         let mut state = lock(&self.port.state);
         let State { rx, stats, .. } = &mut *state;
-        let Some(queue) = rx.get_mut(self.queue) else { return 0 };
-        let n = max.min(batch.room()).min(queue.len());
-        for mut packet in queue.drain(..n) {
+        let Some(queue) = rx.get_mut(self.queue) else { return Moved::default() };
+        let mut moved = Moved { packets: max.min(batch.room()).min(queue.len()), ..Moved::default() };
+        for mut packet in queue.drain(..moved.packets) {
             packet.set_mac_offset(0);
-            stats.rx_packets += 1;
-            stats.rx_bytes += packet.len() as u64;
+            moved.bytes += packet.len() as u64;
             batch.push(packet);
         }
-        n
+        stats.rx_packets += moved.packets as u64;
+        stats.rx_bytes += moved.bytes;
+        moved
     }
 
     fn finished(&self) -> bool {
@@ -253,19 +254,20 @@ struct MemoryTx {
 }
 
 impl TxQueue for MemoryTx {
-    fn tx(&mut self, batch: &mut Batch) -> usize {
+    fn tx(&mut self, batch: &mut Batch) -> Moved {
         let mut state = lock(&self.port.state);
         let n = state.tx_room.map_or(batch.len(), |room| room.min(batch.len()));
         let rest = batch.split_off(n);
+        let moved = Moved::all(batch);
         for packet in std::mem::replace(batch, rest) {
-            state.stats.tx_packets += 1;
-            state.stats.tx_bytes += packet.len() as u64;
             state.tx.push(packet.data().to_vec());
             packet.free();
         }
+        state.stats.tx_packets += moved.packets as u64;
+        state.stats.tx_bytes += moved.bytes;
         if let Some(room) = &mut state.tx_room {
             *room -= n;
         }
-        n
+        moved
     }
 }

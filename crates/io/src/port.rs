@@ -105,11 +105,30 @@ pub trait Port: Send + Sync {
     fn take_tx(&self, queue: u16) -> Option<Box<dyn TxQueue>>;
 }
 
+/// What one call of a queue moved. The queues count bytes because they look at each header anyway.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Moved {
+    /// Packets.
+    pub packets: usize,
+    /// Their bytes, without check sequence.
+    pub bytes: u64,
+    /// Packets that had to be given up during the call, which are not in `packets`; [`RxQueue::losses`] says why.
+    pub lost: usize,
+}
+
+impl Moved {
+    /// All packets of a batch.
+    pub fn all(batch: &Batch) -> Moved {
+        Moved { packets: batch.len(), bytes: batch.bytes(), lost: 0 }
+    }
+}
+
 /// One receive queue, owned by one worker.
 pub trait RxQueue: Send {
-    /// Appends up to `max` received packets to `batch`; returns how many. Never blocks. The MAC header is marked at the
-    /// start of each, other marks are clear, annotations in the private area are not.
-    fn rx(&mut self, batch: &mut Batch, max: usize) -> usize;
+    /// Appends up to `max` received packets to `batch`. Never blocks. The MAC header is marked at the start of each,
+    /// other marks are clear, annotations in the private area are not. The processor has been asked to load their first
+    /// bytes.
+    fn rx(&mut self, batch: &mut Batch, max: usize) -> Moved;
 
     /// Packets that had to be given up on receive since the queue was opened, by reason.
     fn losses(&self) -> &[(&'static str, u64)] {
@@ -124,7 +143,6 @@ pub trait RxQueue: Send {
 
 /// One transmit queue, owned by one worker.
 pub trait TxQueue: Send {
-    /// Sends packets from the front of `batch`; what the device does not take stays in it, in order. Returns how many
-    /// were taken. Never blocks.
-    fn tx(&mut self, batch: &mut Batch) -> usize;
+    /// Sends packets from the front of `batch`; what the device does not take stays in it, in order. Never blocks.
+    fn tx(&mut self, batch: &mut Batch) -> Moved;
 }

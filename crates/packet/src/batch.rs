@@ -142,17 +142,69 @@ impl Batch {
         self.as_mut_slice().iter_mut()
     }
 
-    /// Keeps the packets for which `keep` says so, in order, and hands the others to `removed`.
+    /// Keeps the packets for which `keep` says so, in order, and hands the others to `removed`, after all have been
+    /// looked at.
     #[inline]
     pub fn retain(&mut self, mut keep: impl FnMut(&mut Packet) -> bool, mut removed: impl FnMut(Packet)) {
-        let Some(first) = self.as_mut_slice().iter_mut().position(|p| !keep(p)) else { return };
-        let old = std::mem::take(self);
-        for (i, mut packet) in old.into_iter().enumerate() {
-            // The first packet to go was already asked; the ones before it were kept.
-            if i < first || (i > first && keep(&mut packet)) {
+        self.retain_ok(|packet| if keep(packet) { Ok(()) } else { Err(()) }, |packet, ()| removed(packet));
+    }
+
+    /// [`retain`](Self::retain), with the reason why a packet goes.
+    #[inline]
+    pub fn retain_ok<R: Copy>(
+        &mut self,
+        keep: impl FnMut(&mut Packet) -> Result<(), R>,
+        mut removed: impl FnMut(Packet, R),
+    ) {
+        self.sift(keep, |packet, reason| {
+            removed(packet, reason);
+            None
+        });
+    }
+
+    /// Looks at each packet, and then, in order, again at those for which the first look found a reason: the second one
+    /// gives a packet back, which keeps its place, or sees to its end.
+    ///
+    /// The first look is a short loop without calls that need registers saved: what is seldom belongs in the second.
+    #[inline]
+    pub fn sift<R: Copy>(
+        &mut self,
+        mut first: impl FnMut(&mut Packet) -> Result<(), R>,
+        second: impl FnMut(Packet, R) -> Option<Packet>,
+    ) {
+        let mut reasons = [const { MaybeUninit::uninit() }; MAX];
+        let mut n = 0;
+        for packet in self.as_mut_slice() {
+            if let Err(reason) = first(packet) {
+                // At most one for each packet, of which there are at most MAX. Packets are told apart by their headers:
+                // a number to count along would cost the loop an instruction.
+                reasons[n % MAX].write((NonNull::from(packet.header()), reason));
+                n += 1;
+            }
+        }
+        if n > 0 {
+            // SAFETY: the first n were written just now.
+            let reasons = unsafe { std::slice::from_raw_parts(reasons.as_ptr().cast(), n.min(MAX)) };
+            self.sift_again(reasons, second);
+        }
+    }
+
+    /// `reasons`: which packets are looked at again, in their order, and why.
+    #[cold]
+    #[inline(never)]
+    fn sift_again<R: Copy>(
+        &mut self,
+        reasons: &[(NonNull<Header>, R)],
+        mut second: impl FnMut(Packet, R) -> Option<Packet>,
+    ) {
+        let mut reasons = reasons.iter().copied().peekable();
+        for packet in std::mem::take(self) {
+            let kept = match reasons.next_if(|(header, _)| *header == NonNull::from(packet.header())) {
+                Some((_, reason)) => second(packet, reason),
+                None => Some(packet),
+            };
+            if let Some(packet) = kept {
                 self.push(packet);
-            } else {
-                removed(packet);
             }
         }
     }

@@ -116,15 +116,7 @@ impl Packet {
     /// Asks the processor to load the first bytes of the packet, to be used soon.
     #[inline(always)]
     pub fn prefetch_data(&self) {
-        #[cfg(target_arch = "x86_64")]
-        {
-            let h = self.header();
-            // SAFETY: a prefetch of any address has no effect but on the cache.
-            unsafe {
-                use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
-                _mm_prefetch(h.buf_addr.wrapping_add(usize::from(h.data_off)).cast::<i8>(), _MM_HINT_T0);
-            }
-        }
+        self.header().prefetch_data();
     }
 
     /// Free bytes before the data.
@@ -289,9 +281,13 @@ impl Packet {
     }
 
     #[inline]
+    #[expect(
+        clippy::cast_possible_truncation,
+        reason = "an offset beyond the packet makes a mark that nobody reads"
+    )]
     fn mark_of(&self, offset: usize) -> u16 {
         // A mark of 0 means "not marked"; a header at the very start of the buffer cannot be marked.
-        u16::try_from(self.headroom() + offset).unwrap_or(0)
+        self.header().data_off.wrapping_add(offset as u16)
     }
 
     /// Offset of the MAC header in [`Packet::data`]; `None` if it is not marked or has been stripped.
@@ -341,6 +337,34 @@ impl Packet {
     pub fn network_mut(&mut self) -> Option<&mut [u8]> {
         let offset = self.network_offset()?;
         self.data_mut().get_mut(offset..)
+    }
+
+    /// The `N` bytes from this offset of [`Packet::data`]; `None` if the packet ends before.
+    #[inline]
+    pub fn head<const N: usize>(&self, offset: usize) -> Option<&[u8; N]> {
+        let h = self.header();
+        if usize::from(h.data_len) < offset.saturating_add(N) {
+            return None;
+        }
+        // SAFETY: data_off + offset + N <= data_off + data_len <= buf_len, and the buffer's bytes are initialised
+        // (`from_raw`).
+        unsafe { Some(&*h.buf_addr.add(usize::from(h.data_off) + offset).cast::<[u8; N]>()) }
+    }
+
+    /// The first `N` bytes of the network header, to change; `None` if it is not marked, has been stripped, or the packet
+    /// ends before.
+    #[inline]
+    pub fn network_head_mut<const N: usize>(&mut self) -> Option<&mut [u8; N]> {
+        let h = self.header();
+        let mark = h.vlan_tci_outer;
+        // Before the data this wraps to an offset beyond any packet's end, since data_off + data_len < 2^16.
+        let offset = usize::from(mark.wrapping_sub(h.data_off));
+        if mark == 0 || offset + N > usize::from(h.data_len) {
+            return None;
+        }
+        // SAFETY: mark + N = data_off + offset + N <= data_off + data_len <= buf_len, the buffer's bytes are initialised
+        // (`from_raw`), and `&mut self` is the only access to them.
+        unsafe { Some(&mut *h.buf_addr.add(usize::from(mark)).cast::<[u8; N]>()) }
     }
 
     /// Offset of the transport header in [`Packet::data`]; `None` if it is not marked or has been stripped.

@@ -284,6 +284,37 @@ fn the_reference() {
 }
 
 #[test]
+fn the_reference_as_markdown() {
+    let one = run(Path::new(HERE), &["elements", "--markdown", "Null"]);
+    let want = "\
+### Null
+
+Passes packets on unchanged.
+
+#### Arguments
+
+None.
+
+#### Ports
+
+One input, one output; push or pull.
+
+#### Example
+
+```click
+InfiniteSource(LIMIT 3) -> Null -> d :: Discard;
+// d.count = 3
+```
+";
+    assert_eq!(one, did(0, want, ""));
+    let all = run(Path::new(HERE), &["elements", "--markdown"]).out;
+    assert!(all.starts_with("# Elements\n"), "{all}");
+    assert!(all.contains("\n| queue | [Queue](#queue), [Unqueue](#unqueue) |\n"), "{all}");
+    assert!(all.contains("\n## Layer queue\n\n### Queue\n"), "{all}");
+    assert!(all.contains(&format!("\n{want}\n### ")), "{all}");
+}
+
+#[test]
 fn a_reader_who_has_seen_enough_is_no_error() {
     let mut child = command(Path::new(HERE), &["elements", "--json"]);
     let mut child = child.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();

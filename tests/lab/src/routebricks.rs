@@ -166,7 +166,7 @@ impl Routebricks {
         let leak = Check::that(
             "packet buffers at the end",
             NO_LEAK,
-            seen.unwrap_or("nothing said").trim(),
+            seen.map_or("nothing said", |line| line.rsplit(", ").next().unwrap_or(line)).trim(),
             seen.is_some_and(|line| {
                 line.trim_start().starts_with(NO_LEAK) || line.contains(&format!(" {NO_LEAK}"))
             }),

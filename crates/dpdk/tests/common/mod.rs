@@ -88,7 +88,7 @@ pub fn receive(rx: &mut dyn RxQueue, count: usize, wanted: impl Fn(&Packet) -> b
     let mut end = Instant::now() + Duration::from_secs(2);
     while frames.len() < count && Instant::now() < end {
         let mut batch = Batch::empty();
-        if rx.rx(&mut batch, 32) > 0 {
+        if rx.rx(&mut batch, 32).packets > 0 {
             end = Instant::now() + Duration::from_secs(2);
         }
         frames.extend(batch.iter().filter(|p| wanted(p)).map(|p| p.data().to_vec()));

@@ -113,7 +113,11 @@ impl Element for LocalToDpdkDevice {
         let Some(sender) = &mut self.sender else {
             return out.push_on(self.owner, 0, batch);
         };
-        sender.add(batch);
+        if batch.len() >= self.shared.burst {
+            sender.send_now(batch, out);
+        } else {
+            sender.add(batch);
+        }
         if sender.len() >= self.shared.burst {
             sender.send(self.shared.blocking, out);
             sender.cut(self.shared.hold, out);

@@ -4,7 +4,7 @@ use super::facts::{port_handlers, stat_handler};
 use super::rx::count_of;
 use epoch::{Count, PerWorker, Tally};
 use graph::{Class, ConfigErrors, Configure, Handlers, Initialize, LocalCx, Loss, Out, Span};
-use io::{Claim, Port, TxQueue};
+use io::{Claim, Moved, Port, TxQueue};
 use packet::Batch;
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
@@ -168,17 +168,14 @@ impl Sender {
     /// Sends what waits, as far as the device takes it; returns how much that was. `blocking`: asks a full device many
     /// times before giving up.
     pub fn send(&mut self, blocking: bool, out: &mut Out<'_>) -> usize {
-        let (mut sent, mut tries, mut bytes) = (0, 0, 0);
+        let (mut sent, mut tries) = (Moved::default(), 0);
         while let Some(batch) = self.held.front_mut() {
-            bytes += batch.bytes();
-            let n = self.queue.tx(batch);
-            sent += n;
-            if !batch.is_empty() {
-                bytes -= batch.bytes();
-            }
+            let moved = self.queue.tx(batch);
+            sent.packets += moved.packets;
+            sent.bytes += moved.bytes;
             if batch.is_empty() {
                 self.held.pop_front();
-            } else if n == 0 {
+            } else if moved.packets == 0 {
                 tries += 1;
                 if !blocking || tries >= BLOCKING_TRIES {
                     break;
@@ -186,12 +183,29 @@ impl Sender {
                 std::hint::spin_loop();
             }
         }
-        self.len -= sent;
-        if sent > 0 {
-            out.gone(sent);
-            self.shared.tallies[self.worker].add(sent as u64, bytes);
+        self.len -= sent.packets;
+        self.count(sent, out);
+        sent.packets
+    }
+
+    /// Sends these packets if none waits; what the device does not take waits.
+    #[inline]
+    pub fn send_now(&mut self, mut batch: Batch, out: &mut Out<'_>) {
+        if self.held.is_empty() {
+            let sent = self.queue.tx(&mut batch);
+            self.count(sent, out);
         }
-        sent
+        if !batch.is_empty() {
+            self.add(batch);
+        }
+    }
+
+    #[inline]
+    fn count(&self, sent: Moved, out: &mut Out<'_>) {
+        if sent.packets > 0 {
+            out.gone(sent.packets);
+            self.shared.tallies[self.worker].add(sent.packets as u64, sent.bytes);
+        }
     }
 
     /// Loses what waits beyond `limit` packets, newest first.

@@ -41,7 +41,6 @@ use lang::args::{ArgError, FromArg, Ipv4Prefix, Words};
 use packet::wire::arp::{self, Arp};
 use packet::wire::ethernet::{self, HEADER_LEN, Header, Mac};
 use packet::{Batch, Packet};
-use std::cell::Cell;
 use std::cmp::Reverse;
 use std::fmt::Write;
 use std::net::Ipv4Addr;
@@ -188,11 +187,7 @@ impl Class for ARPResponder {
 impl Simple for LocalARPResponder {
     fn act(&mut self, batch: &mut Batch, cx: &Cx<'_>, out: &mut Out<'_>) {
         let answers = self.shared.answers.read(cx.reader);
-        let reason = Cell::new(NOT_A_REQUEST);
-        batch.retain(
-            |p| answer(p, answers).map_err(|loss| reason.set(loss)).is_ok(),
-            |p| out.reject(1, p, reason.get()),
-        );
+        batch.retain_ok(|p| answer(p, answers), |p, reason| out.reject(1, p, reason));
     }
 }
 

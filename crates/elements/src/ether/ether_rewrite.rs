@@ -38,10 +38,18 @@ pub struct EtherRewrite {
     addresses: Table<Addresses>,
 }
 
+/// As they stand in a frame.
 #[derive(Clone, Copy, Debug)]
-struct Addresses {
-    source: Mac,
-    destination: Mac,
+struct Addresses([Mac; 2]);
+
+const DESTINATION: usize = 0;
+const SOURCE: usize = 1;
+
+impl Addresses {
+    fn with(mut self, which: usize, address: Mac) -> Addresses {
+        self.0[which] = address;
+        self
+    }
 }
 
 /// One worker's part of [`EtherRewrite`].
@@ -58,7 +66,7 @@ impl Class for EtherRewrite {
         let source = args.required("SRC");
         let destination = args.required("DST");
         args.finish()?;
-        Ok(EtherRewrite { addresses: Table::new(Addresses { source, destination }) })
+        Ok(EtherRewrite { addresses: Table::new(Addresses([destination, source])) })
     }
 
     fn local(self: &Arc<Self>, _: &LocalCx) -> Self::Local {
@@ -66,25 +74,25 @@ impl Class for EtherRewrite {
     }
 
     fn handlers(h: &mut Handlers<EtherRewrite>) {
-        h.read("src", |e| e.addresses.with(|a| ethernet::text(&a.source)));
+        h.read("src", |e| e.addresses.with(|a| ethernet::text(&a.0[SOURCE])));
         h.write("src", |e, text, _| {
             let source = value(text)?;
-            e.addresses.edit(|a| Addresses { source, ..*a });
+            e.addresses.edit(|a| a.with(SOURCE, source));
             Ok(())
         });
-        h.read("dst", |e| e.addresses.with(|a| ethernet::text(&a.destination)));
+        h.read("dst", |e| e.addresses.with(|a| ethernet::text(&a.0[DESTINATION])));
         h.write("dst", |e, text, _| {
             let destination = value(text)?;
-            e.addresses.edit(|a| Addresses { destination, ..*a });
+            e.addresses.edit(|a| a.with(DESTINATION, destination));
             Ok(())
         });
     }
 }
 
+#[inline]
 fn rewrite(packet: &mut Packet, to: &Addresses) -> bool {
     let Some(header) = packet.data_mut().first_chunk_mut::<HEADER_LEN>() else { return false };
-    header[..6].copy_from_slice(&to.destination);
-    header[6..12].copy_from_slice(&to.source);
+    header[..12].copy_from_slice(to.0.as_flattened());
     true
 }
 

@@ -28,7 +28,6 @@
 use graph::{Agnostic, Args, Class, ConfigErrors, Configure, Cx, LocalCx, Loss, Out, Simple, Spec};
 use packet::wire::ethernet::{self, Header, Mac};
 use packet::{Batch, Packet, PacketType};
-use std::cell::Cell;
 use std::sync::Arc;
 
 const OTHER_HOST: Loss = Loss(0);
@@ -95,11 +94,7 @@ impl HostEtherFilter {
 
 impl Simple for LocalHostEtherFilter {
     fn act(&mut self, batch: &mut Batch, _: &Cx<'_>, out: &mut Out<'_>) {
-        let reason = Cell::new(SHORT);
-        batch.retain(
-            |p| self.shared.check(p).map_err(|loss| reason.set(loss)).is_ok(),
-            |p| out.reject(1, p, reason.get()),
-        );
+        batch.retain_ok(|p| self.shared.check(p), |p, reason| out.reject(1, p, reason));
     }
 }
 

@@ -58,7 +58,6 @@ use graph::{
 };
 use packet::wire::icmp;
 use packet::{Batch, Packet, anno};
-use std::cell::Cell;
 use std::net::Ipv4Addr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU16, Ordering};
@@ -237,12 +236,7 @@ fn wrap(packet: &mut Packet, offset: usize, headers: &Headers) -> Option<()> {
 impl Simple for LocalICMPError {
     fn act(&mut self, batch: &mut Batch, cx: &Cx<'_>, out: &mut Out<'_>) {
         let shared = &*self.shared;
-        // A packet that is not kept is handed on before the next one is looked at.
-        let loss = Cell::new(NO_ROOM);
-        batch.retain(
-            |packet| shared.turn(packet, cx.now).map_err(|l| loss.set(l)).is_ok(),
-            |packet| out.lose(packet, loss.get()),
-        );
+        batch.retain_ok(|packet| shared.turn(packet, cx.now), |packet, loss| out.lose(packet, loss));
     }
 }
 

@@ -3,11 +3,13 @@
 use graph::{ArgError, FromArg, Text};
 use lang::args::{Ipv4Prefix, Words};
 
-/// Some addresses and prefixes, with a quick answer for addresses far from all of them.
+/// Some addresses and prefixes, with a quick answer for addresses that are plainly none of them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct AddressSet {
     /// True for each first octet that a member may have.
-    octets: [bool; 256],
+    first_octets: [bool; 256],
+    /// True for each last octet that a member may have.
+    last_octets: [bool; 256],
     /// Network and mask of each member.
     members: Vec<(u32, u32)>,
 }
@@ -15,7 +17,7 @@ pub(crate) struct AddressSet {
 impl AddressSet {
     /// No addresses.
     pub fn new() -> AddressSet {
-        AddressSet { octets: [false; 256], members: Vec::new() }
+        AddressSet { first_octets: [false; 256], last_octets: [false; 256], members: Vec::new() }
     }
 
     /// Adds one address.
@@ -26,19 +28,22 @@ impl AddressSet {
     /// Adds all addresses that are `address` in the bits of `mask`.
     pub fn add(&mut self, address: u32, mask: u32) {
         let network = address & mask;
-        for (octet, place) in (0u32..).zip(&mut self.octets) {
-            *place |= (octet << 24) & mask == network & 0xff00_0000;
+        for (octets, shift) in [(&mut self.first_octets, 24), (&mut self.last_octets, 0)] {
+            for (value, place) in (0u32..).zip(octets) {
+                *place |= value & (mask >> shift) & 0xff == (network >> shift) & 0xff;
+            }
         }
         self.members.push((network, mask));
     }
 
-    /// True if the address is in the set.
-    #[inline]
-    pub fn contains(&self, address: u32) -> bool {
-        self.octets[(address >> 24) as usize] && self.search(address)
+    /// False if the address (network order) is plainly not in the set. Else [`contains`](Self::contains) knows.
+    #[inline(always)]
+    pub fn may_contain(&self, address: &[u8; 4]) -> bool {
+        self.first_octets[usize::from(address[0])] && self.last_octets[usize::from(address[3])]
     }
 
-    fn search(&self, address: u32) -> bool {
+    /// True if the address is in the set.
+    pub fn contains(&self, address: u32) -> bool {
         self.members.iter().any(|&(network, mask)| address & mask == network)
     }
 }
@@ -93,7 +98,12 @@ mod tests {
     fn membership() {
         let text = Text::verbatim("0.0.0.0 255.255.255.255 224.0.0.0/4 10.1.2.3/24", Span::default());
         let set = AddressSet::from_arg(&text).unwrap();
-        let has = |a: [u8; 4]| set.contains(u32::from_be_bytes(a));
+        let has = |a: [u8; 4]| {
+            let has = set.contains(u32::from_be_bytes(a));
+            assert!(set.may_contain(&a) || !has, "{a:?}");
+            has
+        };
+        assert!(!set.may_contain(&[11, 1, 2, 3]) && !set.may_contain(&[192, 168, 0, 0]));
         assert!(has([0, 0, 0, 0]) && has([255; 4]) && has([224, 0, 0, 1]) && has([239, 255, 0, 1]));
         assert!(has([10, 1, 2, 0]) && has([10, 1, 2, 255]));
         assert!(

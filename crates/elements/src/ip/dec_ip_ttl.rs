@@ -29,7 +29,7 @@
 
 use epoch::{Count, PerWorker};
 use graph::{Agnostic, Args, Class, ConfigErrors, Configure, Cx, Handlers, LocalCx, Loss, Out, Simple, Spec};
-use packet::wire::ipv4::{self, Ipv4};
+use packet::wire::ipv4::{self, MIN_HEADER_LEN};
 use packet::{Batch, Packet};
 use std::sync::Arc;
 
@@ -70,29 +70,22 @@ impl Class for DecIPTTL {
 }
 
 impl DecIPTTL {
-    #[inline]
+    #[inline(always)]
     fn decrement(&self, packet: &mut Packet) -> Result<(), Loss> {
-        let bytes = packet.network_mut().ok_or(NO_HEADER)?;
-        let ip = Ipv4::new(bytes).ok_or(NO_HEADER)?;
-        if !self.multicast && ip.destination() >> 28 == 0xe {
+        let header = packet.network_head_mut::<MIN_HEADER_LEN>().ok_or(NO_HEADER)?;
+        if !self.multicast && header[16] >> 4 == 0xe {
             return Ok(());
         }
-        if ip.ttl() <= 1 {
-            return Err(EXPIRED);
-        }
-        ipv4::decrement_ttl(bytes);
-        Ok(())
+        if ipv4::decrement_ttl(header) { Ok(()) } else { Err(EXPIRED) }
     }
 }
 
 impl Simple for LocalDecIPTTL {
     fn act(&mut self, batch: &mut Batch, _: &Cx<'_>, out: &mut Out<'_>) {
         let shared = &*self.shared;
-        // A packet that is not kept is handed on before the next one is looked at.
-        let loss = std::cell::Cell::new(NO_HEADER);
-        batch.retain(
-            |packet| shared.decrement(packet).map_err(|l| loss.set(l)).is_ok(),
-            |packet| match loss.get() {
+        batch.retain_ok(
+            |packet| shared.decrement(packet),
+            |packet, loss| match loss {
                 EXPIRED => {
                     shared.drops[self.worker].add(1);
                     out.reject(1, packet, EXPIRED);
@@ -107,6 +100,7 @@ impl Simple for LocalDecIPTTL {
 mod tests {
     use super::*;
     use packet::Pool;
+    use packet::wire::ipv4::Ipv4;
 
     fn run(multicast: bool, ttl: u8, destination: u8) -> (Result<(), Loss>, u8, bool) {
         let element = DecIPTTL { multicast, drops: PerWorker::new(1) };

@@ -1,6 +1,6 @@
 //! `IPGWOptions`: works on the options of packets that a router forwards: record route and timestamp.
 //!
-//! As RFC 1812 §5.2.4 asks for. Packets must have a network header mark. Source routes are checked and passed on as
+//! As RFC 1812 §5.3.13 asks for. Packets must have a network header mark. Source routes are checked and passed on as
 //! they are; following them is for whoever looks at packets to the router itself.
 //!
 //! # Arguments
@@ -42,7 +42,6 @@ use graph::{
 use lang::args::Words;
 use packet::wire::ipv4::{self, Ipv4, MIN_HEADER_LEN};
 use packet::{Batch, Packet, anno};
-use std::cell::Cell;
 use std::net::Ipv4Addr;
 use std::sync::Arc;
 
@@ -164,11 +163,9 @@ impl Simple for LocalIPGWOptions {
     fn act(&mut self, batch: &mut Batch, cx: &Cx<'_>, out: &mut Out<'_>) {
         let shared = &*self.shared;
         let millis = u32::try_from(cx.now / 1_000_000 % DAY_MILLIS).unwrap_or(0);
-        // A packet that is not kept is handed on before the next one is looked at.
-        let loss = Cell::new(NO_HEADER);
-        batch.retain(
-            |packet| shared.handle(packet, millis).map_err(|l| loss.set(l)).is_ok(),
-            |packet| match loss.get() {
+        batch.retain_ok(
+            |packet| shared.handle(packet, millis),
+            |packet, loss| match loss {
                 BAD_OPTION => {
                     shared.drops[self.worker].add(1);
                     out.reject(1, packet, BAD_OPTION);

@@ -164,11 +164,13 @@ impl<S: Structure> Element for LocalIPLookup<S> {
         if let Some(new) = list.get(self.ways.len()..).filter(|new| !new.is_empty()) {
             self.ways.extend(new.iter().map(Hop::from));
         }
-        let (ways, mut hops) = (&self.ways, self.hops.iter());
-        out.split(batch, |packet| {
-            let Some(id) = hops.next().copied().flatten() else { return Way::Lost(NO_ROUTE) };
-            let Some(&Hop { gateway, port }) = ways.get(id.index()) else { return Way::Lost(NO_ROUTE) };
-            packet.set_next_hop(NextHopId::bits(Some(id)));
+        let ways = &self.ways[..];
+        out.split_by(batch, &self.hops[..n], |packet, hop| {
+            // No route wraps to an index beyond the list: one comparison for both.
+            let bits = NextHopId::bits(hop);
+            let index = bits.wrapping_sub(1) as usize;
+            let Some(&Hop { gateway, port }) = ways.get(index) else { return Way::Lost(NO_ROUTE) };
+            packet.set_next_hop(bits);
             if gateway != 0 {
                 packet.set_dst_ip(gateway);
             }

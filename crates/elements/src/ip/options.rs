@@ -1,4 +1,4 @@
-//! What a router does with the options of a packet that it forwards (RFC 791, RFC 1812 §5.2.4).
+//! What a router does with the options of a packet that it forwards (RFC 791, RFC 1812 §4.2.2.2, §5.3.13).
 
 use packet::wire::{self, ipv4::MIN_HEADER_LEN};
 

@@ -15,7 +15,7 @@ use rtrb::{Producer, PushError};
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-const UNCONNECTED: usize = 0;
+pub const UNCONNECTED: usize = 0;
 const LOOP: usize = 1;
 const HANDOFF_FULL: usize = 2;
 

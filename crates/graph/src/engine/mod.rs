@@ -161,12 +161,23 @@ impl Engine {
     fn run_tasks(&mut self) -> bool {
         let mut useful = false;
         let mut idle_runs = 0;
-        for _ in 0..RUNS_PER_ROUND {
-            if idle_runs >= self.tasks.ready() {
-                break;
+        let mut left = RUNS_PER_ROUND;
+        while left > 0
+            && idle_runs < self.tasks.ready()
+            && let Some(node) = self.tasks.pop()
+        {
+            let ready = self.tasks.ready() + 1;
+            left -= 1;
+            let mut found = self.run_task(node);
+            // Nearly always one task polls and no other is ready.
+            while found && left > 0 && self.core.wakes == [node] && self.tasks.again(node) {
+                self.core.wakes.clear();
+                left -= 1;
+                useful = true;
+                found = self.run_task(node);
             }
-            let ready = self.tasks.ready();
-            if self.run_next_task() {
+            self.apply_wakes();
+            if found {
                 useful = true;
                 idle_runs = 0;
             } else if self.tasks.ready() >= ready {
@@ -204,8 +215,8 @@ impl Engine {
         useful
     }
 
-    fn run_next_task(&mut self) -> bool {
-        let Some(node) = self.tasks.pop() else { return false };
+    /// Runs a task and delivers what it emits; what it wakes is left in `wakes`. True if it found something to do.
+    fn run_task(&mut self, node: NodeId) -> bool {
         self.until_timed -= 1;
         self.core.timed = self.until_timed == 0;
         self.core.stats.runs.add(1);
@@ -223,7 +234,6 @@ impl Engine {
         self.count_run(node, useful, began);
         self.deliver();
         self.core.timed = false;
-        self.apply_wakes();
         useful
     }
 
@@ -281,30 +291,34 @@ impl Engine {
     }
 
     fn deliver_plain(&mut self) {
+        let Engine { slots, core, reader, pool, burst, now, .. } = self;
+        let cx = Cx { now: *now, worker: core.worker, reader, pool, burst: *burst };
         let mut left = MAX_DELIVERIES;
-        while let Some(sent) = self.core.stack.pop() {
+        while let Some(sent) = core.stack.pop() {
             left -= 1;
             if left == 0 {
-                self.core.stack.push(sent);
-                return self.core.lose_looping();
+                core.stack.push(sent);
+                return core.lose_looping();
             }
-            self.push(sent);
+            push(slots, core, &cx, sent);
         }
     }
 
     fn deliver_timed(&mut self) {
+        let Engine { slots, core, reader, pool, burst, now, .. } = self;
+        let cx = Cx { now: *now, worker: core.worker, reader, pool, burst: *burst };
         let mut left = MAX_DELIVERIES;
         let mut began = tsc();
-        while let Some(sent) = self.core.stack.pop() {
+        while let Some(sent) = core.stack.pop() {
             left -= 1;
             if left == 0 {
-                self.core.stack.push(sent);
-                return self.core.lose_looping();
+                core.stack.push(sent);
+                return core.lose_looping();
             }
             let (node, packets) = (sent.to.node(), sent.batch.len());
-            self.push(sent);
+            push(slots, core, &cx, sent);
             let now = tsc();
-            if let Some(s) = self.core.stats.nodes.get(node.index()) {
+            if let Some(s) = core.stats.nodes.get(node.index()) {
                 s.timed_calls.add(1);
                 s.timed_packets.add(packets as u64);
                 s.timed_cycles.add(now.saturating_sub(began));
@@ -313,34 +327,28 @@ impl Engine {
         }
     }
 
-    #[inline]
-    fn push(&mut self, sent: Sent) {
-        let (node, port) = (sent.to.node(), sent.to.port());
-        let mark = self.core.stack.len();
-        if let Some(s) = self.core.stats.nodes.get(node.index()) {
-            s.calls.add(1);
-            s.packets.add(sent.batch.len() as u64);
-        }
-        let cx = Cx {
-            now: self.now,
-            worker: self.core.worker,
-            reader: &self.reader,
-            pool: &self.pool,
-            burst: self.burst,
-        };
-        // Elements are out of their slots only while they run a task or are pulled, and nothing is delivered then.
-        let Some(Some(element)) = self.slots.get_mut(node.index()) else { return };
-        let mut out = Out { core: &mut self.core, node };
-        element.push(port, sent.batch, &cx, &mut out);
-        self.core.flush_aside();
-        reverse_above(&mut self.core.stack, mark);
-    }
-
     fn apply_wakes(&mut self) {
         while let Some(node) = self.core.wakes.pop() {
             self.tasks.wake(node);
         }
     }
+}
+
+/// Hands a batch to its element.
+#[inline]
+fn push(slots: &mut [Option<Box<dyn Element>>], core: &mut Core, cx: &Cx<'_>, sent: Sent) {
+    let (node, port) = (sent.to.node(), sent.to.port());
+    let mark = core.stack.len();
+    if let Some(s) = core.stats.nodes.get(node.index()) {
+        s.calls.add(1);
+        s.packets.add(sent.batch.len() as u64);
+    }
+    // Elements are out of their slots only while they run a task or are pulled, and nothing is delivered then.
+    let Some(Some(element)) = slots.get_mut(node.index()) else { return };
+    let mut out = Out { core, node };
+    element.push(port, sent.batch, cx, &mut out);
+    core.flush_aside();
+    reverse_above(&mut core.stack, mark);
 }
 
 /// First sent, first served: what was sent last lies on top, so the new part of the stack is turned round.

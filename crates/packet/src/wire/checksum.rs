@@ -34,6 +34,30 @@ pub fn is_valid(bytes: &[u8]) -> bool {
     fold(sum(bytes)) == 0xffff
 }
 
+/// [`is_valid`] of 20 bytes: an IPv4 header without options. A quarter of the instructions, for what every packet meets.
+#[inline(always)]
+pub fn is_valid_20(bytes: &[u8; 20]) -> bool {
+    // The sum is the same in either byte order but for a swap of the result (RFC 1071 §2 (B)), and all ones stay that.
+    let (words, _) = bytes.as_chunks::<4>();
+    let total: u64 = words.iter().map(|w| u64::from(u32::from_ne_bytes(*w))).sum();
+    // It folds to all ones if it is a multiple of 0xffff other than 0.
+    total.wrapping_mul(INVERSE_OF_FFFF).wrapping_sub(1) < u64::MAX / 0xffff
+}
+
+/// Of 0xffff modulo 2^64. An odd number divides another if and only if the other times this inverse is at most the
+/// largest quotient (H. S. Warren, Hacker's Delight, §10-17).
+const INVERSE_OF_FFFF: u64 = {
+    let mut inverse = 1u64;
+    let mut right_bits = 1;
+    while right_bits < 64 {
+        // Newton's iteration.
+        inverse = inverse.wrapping_mul(2u64.wrapping_sub(inverse.wrapping_mul(0xffff)));
+        right_bits *= 2;
+    }
+    assert!(inverse.wrapping_mul(0xffff) == 1);
+    inverse
+};
+
 /// Checksum after one 16-bit word under it has changed (RFC 1624, equation 3).
 #[inline]
 pub fn update(checksum: u16, old: u16, new: u16) -> u16 {
@@ -67,6 +91,18 @@ mod tests {
     fn odd_length_is_padded_with_zero() {
         assert_eq!(sum(&[0x12, 0x34, 0x56]), sum(&[0x12, 0x34, 0x56, 0x00]));
         assert_eq!(checksum(&[0xff]), 0x00ff);
+    }
+
+    #[test]
+    fn twenty_bytes_at_once() {
+        let all = |high: u8| (0..=255u8).map(move |low| [high, low]);
+        for [high, low] in (0..=255).flat_map(all) {
+            let mut header = *b"\x45\xff\xff\xff\xff\xff\xff\xff\xff\xff\0\0\xff\xff\xff\xff\xff\xff\xff\xff";
+            (header[10], header[11]) = (high, low);
+            assert_eq!(is_valid_20(&header), is_valid(&header), "{high} {low}");
+        }
+        assert!(!is_valid_20(&[0; 20]));
+        assert!(is_valid_20(&[0xff; 20]));
     }
 
     #[test]

@@ -32,6 +32,12 @@ impl<'a> Ipv4<'a> {
         Some(Ipv4 { bytes, head: bytes.first_chunk()? })
     }
 
+    /// Views a header without options. Nothing is checked.
+    #[inline]
+    pub fn of(head: &'a [u8; MIN_HEADER_LEN]) -> Ipv4<'a> {
+        Ipv4 { bytes: head, head }
+    }
+
     /// Views a header that is known to be sound: version 4, header and total length consistent and within `bytes`.
     /// The checksum is not looked at.
     #[inline]
@@ -136,7 +142,7 @@ impl<'a> Ipv4<'a> {
     #[inline]
     pub fn checksum_is_valid(&self) -> bool {
         if self.head[0] & 0x0f == 5 {
-            return checksum::is_valid(self.head);
+            return checksum::is_valid_20(self.head);
         }
         self.bytes.get(..self.header_len()).is_some_and(checksum::is_valid)
     }
@@ -155,18 +161,25 @@ impl<'a> Ipv4<'a> {
     }
 }
 
-/// Decrements the TTL and updates the checksum (RFC 1624). The caller has made sure that the TTL is above 0. False,
-/// and nothing changed, if there is no header.
-#[inline]
-pub fn decrement_ttl(header: &mut [u8]) -> bool {
-    let Some(h) = header.first_chunk_mut::<MIN_HEADER_LEN>() else { return false };
-    h[8] = h[8].wrapping_sub(1);
-    // The TTL is the high byte of its word, so the checksum grows by 0x0100 with end-around carry; 0xffff becomes 0,
-    // which is what recomputing gives.
-    let sum = u32::from(u16::from_be_bytes([h[10], h[11]])) + 0x0100;
-    #[expect(clippy::cast_possible_truncation, reason = "the carry is added in, what is left are 16 bits")]
-    let folded = (sum + u32::from(sum >= 0xffff)) as u16;
-    h[10..12].copy_from_slice(&folded.to_be_bytes());
+/// Decrements the TTL and updates the checksum (RFC 1624). False, and nothing changed, if it is 1 or 0: the packet has
+/// expired (RFC 1812 §5.3.1).
+#[inline(always)]
+pub fn decrement_ttl(header: &mut [u8; MIN_HEADER_LEN]) -> bool {
+    // TTL, protocol, high and low byte of the checksum, from the least significant byte up. The TTL is the high byte of
+    // its 16-bit word, so the high byte of the checksum grows by 1, and here its carry goes where end-around carry
+    // would take it: to the low byte.
+    let word = u32::from_le_bytes(header.as_chunks().0[2]);
+    if word & 0xff <= 1 {
+        return false;
+    }
+    let new = match word {
+        // Checksum 0xffff: the low byte has a carry, too.
+        0xffff_0000.. => (word & 0xffff) - 1 + (1 << 16),
+        // 0xfeff: the sum is 0xffff, which recomputing would give as 0.
+        0xfffe_0000.. => (word & 0xffff) - 1,
+        _ => word + (1 << 16) - 1,
+    };
+    header[8..12].copy_from_slice(&new.to_le_bytes());
     true
 }
 
@@ -248,12 +261,16 @@ mod tests {
 
     #[test]
     fn decrementing_gives_the_checksum_that_recomputing_gives() {
-        for (ttl, id) in (1..=255).flat_map(|ttl| (0..=u16::MAX).step_by(255).map(move |id| (ttl, id))) {
+        for (ttl, id) in (0..=255).flat_map(|ttl| (0..=u16::MAX).step_by(255).map(move |id| (ttl, id))) {
             let mut h = header();
             h[8] = ttl;
             h[4..6].copy_from_slice(&id.to_be_bytes());
             set_checksum(&mut h);
-            decrement_ttl(&mut h);
+            let before = h;
+            if !decrement_ttl(&mut h) {
+                assert!(ttl <= 1 && h == before);
+                continue;
+            }
             assert_eq!(h[8], ttl - 1);
             let mut recomputed = h;
             set_checksum(&mut recomputed);

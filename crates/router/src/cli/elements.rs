@@ -16,6 +16,10 @@ pub struct ElementsArgs {
     /// Print JSON
     #[arg(long)]
     json: bool,
+
+    /// Print Markdown: the chapter of the manual
+    #[arg(long, conflicts_with = "json")]
+    markdown: bool,
 }
 
 /// Lists the classes by layer, or prints one's reference.
@@ -28,6 +32,11 @@ pub fn elements(args: &ElementsArgs) -> Done {
     if args.json {
         let whole = args.class.is_some();
         out.text(&json_rows("elements", &docs.iter().map(|d| row(d, whole)).collect::<Vec<_>>()));
+    } else if args.markdown {
+        out.text(&match args.class {
+            Some(_) => docs.iter().map(|d| section(d)).collect(),
+            None => chapter(&docs),
+        });
     } else if let (Some(_), [doc]) = (&args.class, docs.as_slice()) {
         out.text(&markdown::render(doc.text, Output::is_colorful()));
     } else {
@@ -57,6 +66,49 @@ fn list(docs: &[&ElementDoc]) -> String {
         let _ = writeln!(out, "  {:width$}  {}", doc.class, doc.summary.replace('`', ""));
     }
     out
+}
+
+/// All references as one page: an index by layer, then a section for each class.
+fn chapter(docs: &[&ElementDoc]) -> String {
+    let mut out = String::from(
+        "# Elements\n\n\
+         <!-- Made by `routebricks elements --markdown` of the texts at the top of the elements' files. -->\n\n\
+         What each class does, by layer. `routebricks elements CLASS` prints the same; every example is run as a test.\n\n\
+         | Layer | Classes |\n|---|---|\n",
+    );
+    let layers = || docs.chunk_by(|a, b| a.layer == b.layer).map(|layer| (layer[0].layer, layer));
+    for (name, layer) in layers() {
+        let link = |d: &&ElementDoc| format!("[{}](#{})", d.class, d.class.to_lowercase());
+        let links: Vec<String> = layer.iter().map(link).collect();
+        let _ = writeln!(out, "| {name} | {} |", links.join(", "));
+    }
+    for (name, layer) in layers() {
+        // No heading of a layer may have the anchor of a class, as "queue" would.
+        let _ = writeln!(out, "\n## Layer {name}");
+        out.extend(layer.iter().map(|d| format!("\n{}", section(d))));
+    }
+    out
+}
+
+/// A reference two levels further down, with its class as heading.
+fn section(doc: &ElementDoc) -> String {
+    let mut out = format!("### {}\n\n", doc.class);
+    let mut is_code = false;
+    for (i, line) in doc.text.lines().enumerate() {
+        is_code ^= line.starts_with("```");
+        let _ = match line {
+            _ if i == 0 => writeln!(out, "{}", sentence(doc.summary)),
+            _ if line.starts_with("# ") && !is_code => writeln!(out, "###{line}\n"),
+            _ => writeln!(out, "{line}"),
+        };
+    }
+    out
+}
+
+/// With its first letter in upper case.
+fn sentence(summary: &str) -> String {
+    let mut letters = summary.chars();
+    letters.next().map_or(String::new(), |first| first.to_uppercase().chain(letters).collect())
 }
 
 fn row(doc: &ElementDoc, whole: bool) -> Value {

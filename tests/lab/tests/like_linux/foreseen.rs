@@ -35,7 +35,7 @@ pub const LIST: &[Foreseen] = &[
     },
     Foreseen {
         name: "an error has no options",
-        rfc: "RFC 1812 §4.3.2.3",
+        rfc: "RFC 1812 §4.3.2.6",
         why: "Linux repeats record route and timestamp options in it, which leaves less room for the quote",
         matches: |d| {
             has_option(d, &[7, 68])
@@ -56,7 +56,7 @@ pub const LIST: &[Foreseen] = &[
     },
     Foreseen {
         name: "no destinations on no network",
-        rfc: "RFC 1812 §4.2.2.11",
+        rfc: "RFC 1812 §5.3.7",
         why: "Linux tells the sender that 0.0.0.0/8 is unreachable, we say nothing",
         matches: |d| d.ours.is_empty() && destination(d).octets()[0] == 0,
     },
@@ -82,7 +82,7 @@ pub const LIST: &[Foreseen] = &[
     },
     Foreseen {
         name: "a source route is looked at when a packet is forwarded",
-        rfc: "RFC 7126 §4.3",
+        rfc: "RFC 7126 §4.3, §4.4",
         why: "Linux looks before it knows whether there is a route, or whether the packet is for itself",
         matches: |d| has_option(d, &[131, 137]) && d.theirs.is_empty() && !is_forwarded(d.ours),
     },
@@ -120,7 +120,7 @@ pub const LIST: &[Foreseen] = &[
     },
     Foreseen {
         name: "a timestamp has the address of the link by which the packet leaves",
-        rfc: "RFC 1812 §5.2.4.3",
+        rfc: "RFC 1812 §4.2.2.2",
         why: "Linux takes the one of the link by which it came",
         matches: |d| {
             let blanked = |outputs: &[Output]| outputs.iter().map(without_own_addresses).collect::<Vec<_>>();
@@ -146,7 +146,7 @@ pub const LIST: &[Foreseen] = &[
     },
     Foreseen {
         name: "errors are sent whatever the options",
-        rfc: "RFC 1812 §5.3.1",
+        rfc: "RFC 1812 §4.3.2.7",
         why: "Linux must repeat them in its answer, and sends none if it cannot: their pointers are odd",
         matches: |d| {
             has_option(d, &[7, 68])
