@@ -271,3 +271,24 @@ impl TxQueue for MemoryTx {
         moved
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn any_name_is_a_port_unless_refused() {
+        let limits = Limits { rx_queues: 2, tx_queues: 1 };
+        let refuse = |name: &str| name.starts_with("bad").then(|| OpenError::new("bad name", ""));
+        let devices = MemoryDevices::any(Pool::heap(1, 64), limits, refuse);
+        assert_eq!((devices.limits("eth0"), devices.ports().len()), (Ok(limits), 1));
+        assert_eq!(devices.limits("bad0"), Err(OpenError::new("bad name", "")));
+        devices.claim("eth0", Claim { rx_queues: 2, ..Claim::default() }).unwrap();
+        assert!(devices.claim("eth1", Claim { tx_queues: 2, ..Claim::default() }).is_err());
+        devices.start().unwrap();
+        let port = devices.port("eth0").unwrap();
+        let taken = [0, 1, 1, 2].map(|queue| port.take_rx(queue).is_some());
+        assert_eq!((taken, port.take_tx(0).is_some()), ([true, true, false, false], false));
+        assert_eq!(devices.ports().len(), 2);
+    }
+}
