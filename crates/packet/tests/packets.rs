@@ -122,6 +122,41 @@ fn batches_keep_order_through_every_operation() {
 }
 
 #[test]
+fn a_second_look_keeps_places_and_comes_after_all_first_ones() {
+    let pool = Pool::heap(300, 64);
+    let text = |b: &Batch| b.iter().map(|p| p.data()[0]).collect::<Vec<_>>();
+    let mut batch: Batch = (0..=255).map(|i| packet(&pool, &[i])).collect();
+    let looked = std::cell::Cell::new(0);
+    let mut seen = Vec::new();
+    batch.sift(
+        |p| {
+            looked.set(looked.get() + 1);
+            match p.data()[0] {
+                n if n < 250 => Err(n / 2),
+                _ => Ok(()),
+            }
+        },
+        |p, reason| {
+            let n = p.data()[0];
+            seen.push((looked.get(), n, reason));
+            if n % 50 == 0 {
+                return Some(p);
+            }
+            p.free();
+            None
+        },
+    );
+    assert_eq!(text(&batch), [0, 50, 100, 150, 200, 250, 251, 252, 253, 254, 255]);
+    assert_eq!(seen, (0..250).map(|n| (256, n, n / 2)).collect::<Vec<_>>());
+    batch.sift(|_| Err(()), |p, ()| {
+        p.free();
+        None
+    });
+    batch.sift(|_| Err(()), |_, ()| unreachable!());
+    assert_eq!((batch.len(), pool.in_use()), (0, 0));
+}
+
+#[test]
 fn a_half_taken_batch_frees_the_rest() {
     let pool = Pool::heap(16, 64);
     let mut it = pool.alloc_batch(8).into_iter();

@@ -301,8 +301,12 @@ impl<const SUM: bool> Simple for LocalCheckIPHeader<SUM> {
 
 #[cfg(test)]
 mod tests {
+    use super::*;
     use crate::harness::{Bench, Setup};
+    use graph::Span;
+    use packet::Pool;
     use packet::wire::ipv4;
+    use proptest::prelude::*;
 
     fn header(change: impl Fn(&mut [u8])) -> Vec<u8> {
         let mut h =
@@ -358,6 +362,61 @@ mod tests {
         assert_eq!((outcome("14", &framed), outcome("OFFSET 14", &framed)), ("38".into(), "38".into()));
         assert_eq!(outcome("10.0.0.255, 14", &framed), "38");
         assert_eq!(outcome("40", &framed), lost("short"));
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig { cases: 4096, ..ProptestConfig::default() })]
+
+        /// The short look agrees with all checks wherever it says that a packet is good, and marks it the same way.
+        #[test]
+        fn what_is_usual_is_good(
+            first in prop_oneof![8 => Just(0x45u8), 1 => any::<u8>()],
+            total in prop_oneof![8 => 18u16..50, 1 => any::<u16>()],
+            addresses in proptest::array::uniform8(prop_oneof![Just(0u8), Just(10), Just(127), Just(224), Just(255), any::<u8>()]),
+            len in 14usize..60,
+            offset in prop_oneof![Just(0usize), Just(14)],
+            sound in prop_oneof![8 => Just(true), 1 => Just(false)],
+        ) {
+            let set = |text: &str| AddressSet::from_arg(&Text::verbatim(text, Span::default())).unwrap();
+            let element = CheckIPHeader::<true> {
+                offset,
+                bad_source: set("0.0.0.0 255.255.255.255 10.255.0.255 224.0.0.0/4"),
+                good_destination: set("10.0.0.10"),
+                bad_destination: set("0.0.0.0/8 127.0.0.0/8"),
+                checksum: true,
+                verbose: false,
+                name: String::new(),
+                counts: PerWorker::new(1),
+            };
+            let mut bytes = vec![0xa5; offset + len];
+            let ip = &mut bytes[offset..];
+            ip[0] = first;
+            ip[2..4].copy_from_slice(&total.to_be_bytes());
+            for (place, octet) in (12..).zip(addresses) {
+                if let Some(byte) = ip.get_mut(place) {
+                    *byte = octet;
+                }
+            }
+            if sound {
+                ipv4::set_checksum(ip);
+            }
+            let pool = Pool::heap(2, 256);
+            let facts = |p: &Packet| (p.data().to_vec(), p.network_offset(), p.transport_offset(), p.dst_ip());
+            let (mut short, mut long) = (pool.packet(&bytes).unwrap(), pool.packet(&bytes).unwrap());
+            let (usual, all) = (element.check_usual::<true>(&mut short, offset), element.check(&mut long));
+            if usual.is_ok() {
+                prop_assert_eq!(all, Ok(()));
+                prop_assert_eq!(facts(&short), facts(&long));
+            } else {
+                prop_assert_eq!(short.data(), &bytes[..]);
+            }
+            // It must not send everything the long way.
+            if all.is_ok() && first == 0x45 && addresses[0] > 10 && addresses[0] < 127 && addresses[4] > 10 && addresses[4] < 127 {
+                prop_assert!(usual.is_ok());
+            }
+            short.free();
+            long.free();
+        }
     }
 
     #[test]

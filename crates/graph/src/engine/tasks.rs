@@ -123,6 +123,27 @@ mod tests {
     }
 
     #[test]
+    fn only_a_lone_task_runs_again_at_once_and_it_saves_up_nothing() {
+        let mut t = Tasks::new(2);
+        let (a, b) = (NodeId(0), NodeId(1));
+        t.wake(a);
+        assert_eq!(t.pop(), Some(a));
+        for _ in 0..1000 {
+            assert!(t.again(a));
+        }
+        t.wake(b);
+        assert!(!t.again(a));
+        t.wake(a);
+        let mut order = Vec::new();
+        for _ in 0..6 {
+            let node = t.pop().unwrap();
+            order.push(node.0);
+            t.wake(node);
+        }
+        assert_eq!(order.iter().filter(|n| **n == 1).count(), 3, "{order:?}");
+    }
+
+    #[test]
     fn a_sleeper_does_not_save_up_turns() {
         let mut t = Tasks::new(2);
         t.wake(NodeId(0));
