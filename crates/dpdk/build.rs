@@ -55,7 +55,7 @@ fn bindings(cflags: &[String]) {
         .header("src/shim.h")
         .clang_args(cflags)
         .allowlist_function("rb_.*")
-        .allowlist_function("rte_(eal_init|eal_cleanup|version|eal_get_runtime_dir)")
+        .allowlist_function("rte_(eal_init|eal_cleanup|version)")
         .allowlist_function("rte_(thread_register|thread_unregister)")
         .allowlist_function("rte_(pktmbuf_pool_create|mempool_free|mempool_in_use_count|mempool_avail_count)")
         .allowlist_function("rte_(dev_probe|eal_hotplug_remove|strerror)")

@@ -1,9 +1,10 @@
 //! One device that the configuration names: plugged in, started, closed.
 #![allow(unsafe_code)]
 
+use crate::driver::{self, Driver};
 use crate::eal::{Eal, error_text};
 use crate::interface::Interface;
-use crate::names::{self, Driver, Target};
+use crate::names::{self, Target};
 use crate::pool::DpdkPool;
 use crate::port::{DpdkPort, Setup, info};
 use crate::raw;
@@ -11,19 +12,9 @@ use io::{Claim, Limits, OpenError};
 use std::ffi::{CStr, CString};
 use std::sync::Arc;
 
-/// What a frame has besides the IP packet: Ethernet header, two VLAN tags.
-const FRAME_EXTRA: u32 = 22;
 /// The largest IP packet that we make room for without being asked: what hardware takes. (The loopback interface has
 /// 64 KB.)
 const MOST_MTU: u32 = 9600;
-/// The most queues that the AF_PACKET driver makes.
-const AF_PACKET_QUEUES: u16 = 16;
-/// Frames that each ring of the AF_PACKET driver holds unless the user asks for another number.
-const AF_PACKET_FRAMES: u32 = 1024;
-/// The smallest slot of such a ring, enough for an MTU of 1500.
-const AF_PACKET_SLOT: u32 = 2048;
-/// What the kernel puts in front of the frame in such a slot, generously.
-const AF_PACKET_HEADER: u32 = 128;
 
 /// A device.
 pub(crate) struct Device {
@@ -35,14 +26,23 @@ pub(crate) struct Device {
     id: Option<u16>,
     plugged: bool,
     port: Option<Arc<DpdkPort>>,
+    /// What the user should know of it.
+    warning: Option<String>,
 }
 
-#[derive(Clone, PartialEq, Eq)]
 enum Kind {
     /// DPDK had it, or got it when it was named.
     Port,
     /// A Linux interface; DPDK gets it at start, when the number of queues is known.
-    Interface(Driver, Interface),
+    Interface(Linux),
+}
+
+/// A Linux interface and how it is used.
+struct Linux {
+    interface: Interface,
+    driver: Driver,
+    /// The user named the driver.
+    named: bool,
 }
 
 impl Device {
@@ -58,10 +58,14 @@ impl Device {
             id,
             plugged,
             port: None,
+            warning: None,
         };
         let (known_as, spec) = match target {
             Target::Interface(driver, interface) => {
-                return Ok(device(Kind::Interface(driver, interface), None, false));
+                let (driver, named) = (driver.unwrap_or(Driver::AfXdp), driver.is_some());
+                let mut device = device(Kind::Interface(Linux { interface, driver, named }), None, false);
+                device.look_at_interface();
+                return Ok(device);
             }
             Target::Number(id) => return Ok(device(Kind::Port, Some(numbered(id)?), false)),
             Target::Unknown(text) => match port_by_name(&text) {
@@ -87,27 +91,100 @@ impl Device {
         self.names.iter().any(|n| n == name)
     }
 
-    /// Adds a name.
-    pub(crate) fn also_called(&mut self, name: &str) {
-        self.names.push(name.to_owned());
+    /// What the user should know of how it was opened.
+    pub(crate) fn warning(&self) -> Option<&str> {
+        self.warning.as_deref()
     }
 
-    /// True if both are the same device.
-    pub(crate) fn is_same(&self, other: &Device) -> bool {
-        match (&self.kind, &other.kind) {
+    /// Takes the other one's name if both are the same device.
+    ///
+    /// # Errors
+    /// If both are the same Linux interface, by different drivers.
+    pub(crate) fn joins(&mut self, other: &Device) -> Result<bool, OpenError> {
+        let same = match (&mut self.kind, &other.kind) {
             (Kind::Port, Kind::Port) => self.id == other.id,
-            (a, b) => a == b,
+            (Kind::Interface(ours), Kind::Interface(theirs)) if ours.interface == theirs.interface => {
+                if theirs.named && theirs.driver != ours.driver {
+                    return Err(OpenError::new(
+                        format!("{} and {} are one interface by two drivers", self.name(), other.name()),
+                        "write the same name in both places",
+                    ));
+                }
+                if theirs.named {
+                    ours.named = true;
+                    self.warning.clone_from(&other.warning);
+                }
+                true
+            }
+            _ => false,
+        };
+        if same {
+            self.names.extend_from_slice(&other.names);
         }
+        Ok(same)
+    }
+
+    /// Takes what can be told in advance into account.
+    fn look_at_interface(&mut self) {
+        let Kind::Interface(Linux { interface, driver, named }) = &self.kind else { return };
+        match (driver, named) {
+            (_, false) => {
+                if let Some(reason) = driver::obstacle(interface) {
+                    self.fall_back(&reason);
+                }
+            }
+            (Driver::AfXdp, true) => {
+                let lost =
+                    |reason| format!("{}: {reason}: frames of the others stay with Linux", self.name());
+                self.warning = driver::too_many_queues(interface).map(lost);
+            }
+            (Driver::AfPacket, true) => {}
+        }
+    }
+
+    /// Gives up the XDP socket that nobody asked for by name. False if there is none such.
+    fn fall_back(&mut self, reason: &str) -> bool {
+        let Kind::Interface(Linux { interface, driver: driver @ Driver::AfXdp, named: false }) =
+            &mut self.kind
+        else {
+            return false;
+        };
+        *driver = Driver::AfPacket;
+        // Named without a driver, it is called like the interface.
+        let name = &interface.name;
+        let reason = reason.strip_prefix(&format!("{name}: ")).unwrap_or(reason);
+        self.warning = Some(format!(
+            "{name}: no XDP socket: {reason}. A raw socket takes its place, for which Linux puts IP fragments \
+             together before they arrive; write af_packet:{name} if that does no harm"
+        ));
+        true
+    }
+
+    /// Decides by which driver a Linux interface is used, now that the claims are known.
+    pub(crate) fn settle_mtu(&mut self) {
+        if let Some(reason) = driver::too_large_mtu(self.mtu()) {
+            self.fall_back(&reason);
+        }
+    }
+
+    /// The same, now that it is known how large buffers will be.
+    ///
+    /// # Errors
+    /// If an XDP socket is asked for that cannot use them.
+    pub(crate) fn settle_buffers(&mut self, data_room: u16) -> Result<(), OpenError> {
+        let Kind::Interface(Linux { driver: Driver::AfXdp, .. }) = self.kind else { return Ok(()) };
+        let Some(reason) = driver::too_large_buffers(data_room) else { return Ok(()) };
+        if self.claim.is_none() || self.fall_back(&reason) {
+            return Ok(());
+        }
+        let help = "lower the MTU of the largest device, or use af_packet";
+        Err(OpenError::new(format!("{}: {reason}", self.name()), help))
     }
 
     /// What the device can do.
     pub(crate) fn limits(&self) -> Result<Limits, OpenError> {
         match (&self.kind, self.id) {
-            (Kind::Interface(Driver::AfPacket, _), _) => {
-                Ok(Limits { rx_queues: AF_PACKET_QUEUES, tx_queues: AF_PACKET_QUEUES })
-            }
-            // An XDP socket serves one queue of the interface.
-            (Kind::Interface(Driver::AfXdp, _), _) => Ok(Limits { rx_queues: 1, tx_queues: 1 }),
+            (Kind::Interface(linux), _) => Ok(linux.driver.limits()),
             (Kind::Port, Some(id)) => Ok(info(id)?.limits),
             (Kind::Port, None) => Ok(Limits { rx_queues: 0, tx_queues: 0 }),
         }
@@ -136,23 +213,17 @@ impl Device {
     /// The largest IP packet that the device will carry; 0 if that is the device's default.
     fn mtu(&self) -> u32 {
         match (&self.kind, self.claim.unwrap_or_default().mtu) {
-            (Kind::Interface(_, interface), 0) => interface.mtu().unwrap_or(0).min(MOST_MTU),
+            (Kind::Interface(linux), 0) => linux.interface.mtu().unwrap_or(0).min(MOST_MTU),
             (_, mtu) => u32::from(mtu),
         }
     }
 
     /// Bytes that a buffer must have for the largest frame of the device, as far as it is known.
     pub(crate) fn frame_room(&self) -> u32 {
-        match self.kind {
-            // The driver insists on buffers for whole slots.
-            Kind::Interface(Driver::AfPacket, _) if self.slot() > AF_PACKET_SLOT => self.slot(),
-            _ => self.mtu() + FRAME_EXTRA,
+        match &self.kind {
+            Kind::Interface(linux) => linux.driver.frame_room(self.mtu()),
+            Kind::Port => self.mtu() + driver::FRAME_EXTRA,
         }
-    }
-
-    /// Bytes of one slot of the rings of the AF_PACKET driver.
-    fn slot(&self) -> u32 {
-        (self.mtu() + FRAME_EXTRA + AF_PACKET_HEADER).next_power_of_two().max(AF_PACKET_SLOT)
     }
 
     /// Buffers that the device's rings will hold.
@@ -163,33 +234,17 @@ impl Device {
 
     /// Gives DPDK the Linux interface, if the device is one and somebody claimed it.
     pub(crate) fn plug(&mut self, eal: &Eal) -> Result<(), OpenError> {
-        let (Kind::Interface(driver, interface), Some(claim), None) = (&self.kind, self.claim, self.id)
-        else {
+        let (Kind::Interface(linux), Some(claim), None) = (&self.kind, self.claim, self.id) else {
             return Ok(());
         };
-        let linux = &interface.name;
-        let (known_as, spec) = match driver {
-            Driver::AfPacket => {
-                let name = format!("net_af_packet_{linux}");
-                let queues = claim.rx_queues.max(claim.tx_queues).max(1);
-                let wish = u32::from(claim.rx_descriptors.max(claim.tx_descriptors));
-                let frames = if wish == 0 { AF_PACKET_FRAMES } else { wish.next_power_of_two().max(8) };
-                let (slot, block) = (self.slot(), self.slot().max(4096));
-                let spec = format!(
-                    "{name},iface={linux},qpairs={queues},framesz={slot},blocksz={block},framecnt={frames},\
-                     qdisc_bypass=1"
-                );
-                (name, spec)
-            }
-            Driver::AfXdp => {
-                let name = format!("net_af_xdp_{linux}");
-                let spec = format!("{name},iface={linux}");
-                (name, spec)
-            }
+        let (interface, driver) = (linux.interface.clone(), linux.driver);
+        let (known_as, spec) = driver.spec(&interface.name, claim, self.mtu());
+        let id = match plug(eal, self.name(), &known_as, &spec) {
+            Err(error) if self.fall_back(&error.message) => return self.plug(eal),
+            result => result?,
         };
-        self.id = Some(plug(eal, self.name(), &known_as, &spec)?);
-        self.plugged = true;
-        if *driver == Driver::AfPacket {
+        (self.id, self.plugged) = (Some(id), true);
+        if driver == Driver::AfPacket {
             interface.ignore_outgoing().map_err(|e| {
                 OpenError::new(format!("{}: cannot filter what Linux sends on it: {e}", self.name()), "")
             })?;
@@ -206,15 +261,29 @@ impl Device {
         let mut setup = Setup::new(id, &info, claim);
         let interface = match &self.kind {
             Kind::Port => None,
-            Kind::Interface(driver, interface) => {
-                if *driver == Driver::AfPacket {
+            Kind::Interface(linux) => {
+                if linux.driver == Driver::AfPacket {
                     // Linux spreads frames over all sockets of the device, so all must be read.
                     setup.use_all_rx_queues(info.limits);
                 }
-                Some(interface.clone())
+                Some(linux.interface.clone())
             }
         };
-        self.port = Some(Arc::new(DpdkPort::start(self.name(), id, setup, interface, pool, eal)?));
+        match DpdkPort::start(self.name(), id, setup, interface, pool, eal) {
+            Ok(port) => self.port = Some(Arc::new(port)),
+            Err(error) => {
+                // The driver says so little only if the interface has an XDP program already.
+                let silent = error.message.contains("Failed to create xsk socket");
+                let reason = if silent { "another program may have one on it" } else { &error.message };
+                if !self.fall_back(reason) {
+                    return Err(error);
+                }
+                unplug(id, true);
+                self.id = None;
+                self.plug(eal)?;
+                return self.start(eal, pool);
+            }
+        }
         Ok(())
     }
 
@@ -229,17 +298,22 @@ impl Device {
         if self.port.is_some_and(|port| !port.stop()) {
             return;
         }
-        let (mut bus, mut device) = (std::ptr::null(), std::ptr::null());
-        // SAFETY: both are valid for writes; the port number is checked by DPDK.
-        let code = unsafe { raw::rb_device(id, &raw mut bus, &raw mut device) };
-        // The names belong to the device, which unplugging frees.
-        let names = (code == 0 && self.plugged).then(|| (owned(bus), owned(device)));
-        // SAFETY: the port is stopped and no queue of it is out.
-        unsafe { raw::rte_eth_dev_close(id) };
-        if let Some((bus, device)) = names {
-            // SAFETY: NUL-terminated strings. A failure leaves the device to EAL's own clean-up.
-            unsafe { raw::rte_eal_hotplug_remove(bus.as_ptr(), device.as_ptr()) };
-        }
+        unplug(id, self.plugged);
+    }
+}
+
+/// Closes a port that is stopped and has no queue out; takes its device from DPDK if we `plugged` it in.
+fn unplug(id: u16, plugged: bool) {
+    let (mut bus, mut device) = (std::ptr::null(), std::ptr::null());
+    // SAFETY: both are valid for writes; the port number is checked by DPDK.
+    let code = unsafe { raw::rb_device(id, &raw mut bus, &raw mut device) };
+    // The names belong to the device, which unplugging frees.
+    let names = (code == 0 && plugged).then(|| (owned(bus), owned(device)));
+    // SAFETY: the port is stopped and no queue of it is out.
+    unsafe { raw::rte_eth_dev_close(id) };
+    if let Some((bus, device)) = names {
+        // SAFETY: NUL-terminated strings. A failure leaves the device to EAL's own clean-up.
+        unsafe { raw::rte_eal_hotplug_remove(bus.as_ptr(), device.as_ptr()) };
     }
 }
 

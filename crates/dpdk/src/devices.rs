@@ -20,8 +20,9 @@ const DATA_ROOM: u16 = 2048;
 /// A device is written as
 /// - a DPDK port number (`0`) or the name of a DPDK device (`net_pcap0`) that EAL arguments made;
 /// - a virtual device with its arguments (`net_null0`, `net_tap0,iface=t0`), or `tap:NAME` for a Linux tap;
-/// - a Linux interface of the current network namespace: `eth1` or `af_packet:eth1` through a raw socket, `af_xdp:eth1`
-///   through an XDP socket (one queue);
+/// - a Linux interface of the current network namespace: `af_xdp:eth1` through an XDP socket (one queue),
+///   `af_packet:eth1` through a raw socket, `eth1` through an XDP socket unless something speaks against it, of which
+///   [`Devices::warnings`] tells;
 /// - a PCI address (`0000:3b:00.0`) of a device that is bound to a driver for user space.
 pub struct DpdkDevices {
     options: EalOptions,
@@ -106,6 +107,10 @@ impl Devices for DpdkDevices {
         self.lock().devices.iter().filter_map(|d| d.port().map(|p| p.clone() as Arc<dyn Port>)).collect()
     }
 
+    fn warnings(&self) -> Vec<String> {
+        self.lock().devices.iter().filter_map(|d| d.warning().map(str::to_owned)).collect()
+    }
+
     fn pool(&self) -> Pool {
         let mut state = self.lock();
         if state.devices.is_empty() {
@@ -156,9 +161,10 @@ impl State {
         let target = names::parse(name)?;
         let eal = self.eal(options)?;
         let device = Device::new(&eal, name, target)?;
-        if let Some(index) = self.devices.iter().position(|d| d.is_same(&device)) {
-            self.devices[index].also_called(name);
-            return Ok(index);
+        for (index, other) in self.devices.iter_mut().enumerate() {
+            if other.joins(&device)? {
+                return Ok(index);
+            }
         }
         self.devices.push(device);
         Ok(self.devices.len() - 1)
@@ -167,7 +173,11 @@ impl State {
     fn start(&mut self) -> Result<(), OpenError> {
         let Some(eal) = self.eal.clone() else { return Ok(()) };
         let eal = eal?;
+        self.devices.iter_mut().for_each(Device::settle_mtu);
+        // One device with long frames makes the buffers of all so large.
+        let data_room = self.size(0).data_room;
         for device in &mut self.devices {
+            device.settle_buffers(data_room)?;
             device.plug(&eal)?;
         }
         let pool = self.pool()?;

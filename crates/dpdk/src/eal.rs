@@ -5,12 +5,12 @@ use crate::args::{Surroundings, merge};
 use crate::facts::huge_pages;
 use crate::log::{self, Listener};
 use crate::raw;
+use crate::runtime_dir::{self, RuntimeDir};
 use io::OpenError;
 use std::cell::Cell;
 use std::ffi::{CStr, CString};
 use std::marker::PhantomData;
-use std::os::unix::ffi::OsStrExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
@@ -23,8 +23,8 @@ pub struct EalOptions {
 
 /// The running EAL. Held by whatever uses its memory; the last one to let go shuts it down.
 pub(crate) struct Eal {
-    /// Files that other programs find this instance by; ours to remove.
-    runtime_dir: Option<PathBuf>,
+    /// Files that other programs find this instance by, if they are ours to remove.
+    runtime_dir: Option<RuntimeDir>,
     /// EAL must not shut down: buffers are missing, so somebody may still use memory; or it never started.
     keep_memory: AtomicBool,
     /// The user wants to see DPDK's log.
@@ -39,7 +39,7 @@ impl Eal {
     /// # Errors
     /// If it was started before in this process, or refuses.
     pub(crate) fn init(options: &EalOptions, memory: u64) -> Result<Arc<Eal>, OpenError> {
-        let prefix = format!("routebricks-{}", std::process::id());
+        let prefix = runtime_dir::own_prefix();
         let mut running = RUNNING.lock().unwrap_or_else(PoisonError::into_inner);
         if running.is_some() {
             return Err(OpenError::new(
@@ -60,11 +60,13 @@ impl Eal {
         let argv = c_args(&merged.args)?;
         *running = Some(Weak::new());
         log::open(merged.echo);
+        let base = runtime_dir::base();
+        // Only a directory that nobody else can be using is ours to remove.
+        let runtime_dir = merged.own_prefix.then(|| RuntimeDir::claim(&base));
+        runtime_dir::sweep(&base);
         let listener = Listener::start(merged.echo);
         let (code, errno) = start(argv);
         let words = listener.words();
-        // Only a directory that nobody else can be using is ours to remove.
-        let runtime_dir = runtime_dir().filter(|dir| merged.own_prefix && dir.ends_with(&prefix));
         let eal = Eal { runtime_dir, keep_memory: AtomicBool::new(code < 0), echo: merged.echo };
         if code < 0 {
             // Dropping it removes its files; there is nothing to shut down.
@@ -89,8 +91,7 @@ impl Eal {
     /// Takes the files away by which other programs find this instance.
     pub(crate) fn remove_files(&self) {
         if let Some(dir) = &self.runtime_dir {
-            // Already gone is fine, and there is nobody to tell if it is not.
-            let _ = std::fs::remove_dir_all(dir);
+            dir.remove();
         }
     }
 }
@@ -103,7 +104,6 @@ impl Drop for Eal {
             // no buffer is missing: nothing can reach the memory that this unmaps.
             unsafe { raw::rte_eal_cleanup() };
         }
-        self.remove_files();
     }
 }
 
@@ -141,17 +141,6 @@ fn allowed_cpus() -> Vec<usize> {
     let most = usize::try_from(libc::CPU_SETSIZE).unwrap_or(0);
     // SAFETY: the number is below CPU_SETSIZE.
     (0..most).filter(|&cpu| unsafe { libc::CPU_ISSET(cpu, &set) }).collect()
-}
-
-fn runtime_dir() -> Option<PathBuf> {
-    // SAFETY: EAL was at least asked to start; the string is a static buffer of EAL, perhaps empty.
-    let dir = unsafe { raw::rte_eal_get_runtime_dir() };
-    if dir.is_null() {
-        return None;
-    }
-    // SAFETY: not null, NUL-terminated, not changed after start.
-    let dir = unsafe { CStr::from_ptr(dir) };
-    Some(PathBuf::from(std::ffi::OsStr::from_bytes(dir.to_bytes())))
 }
 
 /// Why EAL did not start, in its words, and what to do.

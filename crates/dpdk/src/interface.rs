@@ -2,9 +2,27 @@
 #![allow(unsafe_code)]
 
 use std::ffi::{CStr, CString};
+use std::fs;
 use std::io::{Error, Result};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::path::Path;
 use std::sync::Arc;
+
+/// `ETHTOOL_GCHANNELS` of linux/ethtool.h.
+const GET_CHANNELS: u32 = 0x3c;
+
+/// `struct ethtool_channels` of linux/ethtool.h.
+#[repr(C)]
+#[derive(Default)]
+struct Channels {
+    command: u32,
+    most: [u32; 4],
+    receive: u32,
+    transmit: u32,
+    other: u32,
+    combined: u32,
+}
 
 /// A Linux interface of the network namespace in which it was found.
 #[derive(Clone, Debug)]
@@ -65,11 +83,41 @@ impl Interface {
         Ok(self.flags()? & libc::IFF_PROMISC != 0)
     }
 
+    /// Receive queues that frames are spread over.
+    pub(crate) fn rx_queues(&self) -> u32 {
+        let mut channels = Channels { command: GET_CHANNELS, ..Channels::default() };
+        let mut request = self.request();
+        request.ifr_ifru.ifru_data = (&raw mut channels).cast();
+        // Drivers that do not know the question have one queue.
+        match self.ioctl(libc::SIOCETHTOOL, request) {
+            Ok(_) => channels.receive.saturating_add(channels.combined).max(1),
+            Err(_) => 1,
+        }
+    }
+
+    /// What in Linux needs the packets of the interface: an address, or an interface on top of it.
+    pub(crate) fn used_by_linux(&self) -> Option<String> {
+        let address = addresses(&self.name).into_iter().find(|a| !is_automatic(*a));
+        address.map(|a| a.to_string()).or_else(|| self.upper())
+    }
+
+    /// A bridge, bond, VLAN or the like on top of the interface.
+    fn upper(&self) -> Option<String> {
+        let dir = Path::new("/sys/class/net").join(&self.name);
+        // The file system may show another namespace, which then knows nothing of this interface.
+        let index: i32 = fs::read_to_string(dir.join("ifindex")).ok()?.trim().parse().ok()?;
+        if self.index().ok()? != index {
+            return None;
+        }
+        let names = fs::read_dir(dir).ok()?.flatten().map(|e| e.file_name().to_string_lossy().into_owned());
+        names.filter_map(|n| n.strip_prefix("upper_").map(str::to_owned)).min()
+    }
+
     /// Keeps what Linux itself sends on the interface from raw sockets of this process, which else take it for
     /// received. The AF_PACKET driver does not do so, and keeps its sockets to itself, so they are looked for.
     pub(crate) fn ignore_outgoing(&self) -> Result<()> {
         let index = self.index()?;
-        for entry in std::fs::read_dir("/proc/self/fd")?.flatten() {
+        for entry in fs::read_dir("/proc/self/fd")?.flatten() {
             let fd = entry.file_name().to_str().and_then(|n| n.parse().ok());
             if let Some(fd) = fd.filter(|&fd| packet_socket_on(fd) == Some(index)) {
                 drop_outgoing(fd)?;
@@ -102,7 +150,7 @@ impl Interface {
     }
 
     fn ioctl(&self, what: libc::Ioctl, mut request: libc::ifreq) -> Result<libc::ifreq> {
-        // SAFETY: the requests used here read and write one ifreq.
+        // SAFETY: the requests used here read and write one ifreq, and what it points to where it does.
         if unsafe { libc::ioctl(self.socket.as_raw_fd(), what, &raw mut request) } < 0 {
             return Err(Error::last_os_error());
         }
@@ -138,6 +186,56 @@ fn drop_outgoing(fd: i32) -> Result<()> {
         libc::setsockopt(fd, libc::SOL_SOCKET, libc::SO_ATTACH_FILTER, (&raw const filter).cast(), size)
     };
     if code < 0 { Err(Error::last_os_error()) } else { Ok(()) }
+}
+
+/// The IP addresses of the interface of this name in the current network namespace.
+fn addresses(name: &str) -> Vec<IpAddr> {
+    let mut found = Vec::new();
+    let mut list = std::ptr::null_mut();
+    // SAFETY: room for a pointer, which is set to a list that is ours to free if the result is 0.
+    if unsafe { libc::getifaddrs(&raw mut list) } != 0 {
+        return found;
+    }
+    let mut entry = list;
+    // SAFETY: `entry` walks from the start of the list to its end, which is NULL.
+    while let Some(one) = unsafe { entry.as_ref() } {
+        // SAFETY: the name is NUL-terminated.
+        let this = unsafe { CStr::from_ptr(one.ifa_name) };
+        if this.to_bytes() == name.as_bytes() {
+            // SAFETY: NULL, or a valid address, whose family says how long it is.
+            found.extend(unsafe { ip_address(one.ifa_addr) });
+        }
+        entry = one.ifa_next;
+    }
+    // SAFETY: the list came from getifaddrs and is not used any more.
+    unsafe { libc::freeifaddrs(list) };
+    found
+}
+
+/// The IP address in a socket address, if it is one.
+///
+/// # Safety
+/// NULL, or valid for reads of as many bytes as addresses of its family have.
+unsafe fn ip_address(address: *const libc::sockaddr) -> Option<IpAddr> {
+    // SAFETY: every socket address begins with its family.
+    match i32::from(unsafe { address.as_ref() }?.sa_family) {
+        libc::AF_INET => {
+            // SAFETY: as the family says; read as bytes, so alignment does not matter.
+            let address = unsafe { address.cast::<libc::sockaddr_in>().read_unaligned() };
+            Some(Ipv4Addr::from(u32::from_be(address.sin_addr.s_addr)).into())
+        }
+        libc::AF_INET6 => {
+            // SAFETY: as above.
+            let address = unsafe { address.cast::<libc::sockaddr_in6>().read_unaligned() };
+            Some(Ipv6Addr::from(address.sin6_addr.s6_addr).into())
+        }
+        _ => None,
+    }
+}
+
+/// True for the address that every interface has by itself.
+fn is_automatic(address: IpAddr) -> bool {
+    matches!(address, IpAddr::V6(v6) if v6.is_unicast_link_local())
 }
 
 /// The names of all interfaces of the current network namespace.

@@ -11,6 +11,7 @@
 mod args;
 mod device;
 mod devices;
+mod driver;
 mod eal;
 mod facts;
 mod interface;
@@ -20,7 +21,9 @@ mod pool;
 mod port;
 mod queue;
 mod raw;
+mod runtime_dir;
 
 pub use devices::DpdkDevices;
 pub use eal::{EalOptions, WorkerRegistration, register_worker};
 pub use facts::{Facts, HugePages, facts};
+pub use names::refuse as refuse_name;

@@ -12,13 +12,19 @@ const MOST: usize = 8192;
 /// Lines of an explanation.
 const LINES: usize = 4;
 /// Lines that say nothing about the failure at hand.
-const NOISE: [&str; 6] = [
+const NOISE: [&str; 12] = [
     "Invalid 'command line' arguments",
     "Bus (",
     "failed to initialize",
     "Failed to attach device",
     "cannot be hot-plugged",
     "Driver cannot attach the device",
+    "Can't use dispatcher without a working bpffs",
+    "Falling back to loading single prog without dispatcher",
+    "skipping unrecognized data section",
+    "No bpffs found at",
+    "Failed to create xsk socket",
+    "Failed to configure xdp socket",
 ];
 
 /// Routes DPDK's log to memory; to the standard error as well if `echo`.
@@ -129,7 +135,7 @@ fn pick(text: &str) -> String {
             _ => line,
         };
         // EAL prints what ends it twice, once like this.
-        let line = line.trim().trim_start_matches("FATAL: ");
+        let line = line.trim().trim_start_matches("FATAL: ").trim_start_matches("Kernel error message: ");
         if !line.is_empty() && !lines.contains(&line) && (!telling || !noise(line)) {
             lines.push(line);
         }

@@ -1,16 +1,8 @@
 //! How users write devices.
 
+use crate::driver::Driver;
 use crate::interface::{self, Interface};
 use io::OpenError;
-
-/// The driver by which a Linux interface is used.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Driver {
-    /// Raw sockets with shared rings: works on every interface, several queues.
-    AfPacket,
-    /// XDP sockets: faster, takes all packets away from Linux.
-    AfXdp,
-}
 
 /// What a name stands for.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -21,8 +13,8 @@ pub(crate) enum Target {
     Pci(String),
     /// A device that a driver makes: its name, and everything up to the end as the user wrote it.
     Virtual { name: String, spec: String },
-    /// A Linux interface.
-    Interface(Driver, Interface),
+    /// A Linux interface, and the driver if one is named.
+    Interface(Option<Driver>, Interface),
     /// Nothing that can be told from the name alone: a device that DPDK has already, or a mistake.
     Unknown(String),
 }
@@ -50,7 +42,7 @@ pub(crate) fn parse(text: &str) -> Result<Target, OpenError> {
         return Ok(Target::Virtual { name: name.to_owned(), spec: text.to_owned() });
     }
     if let Some(interface) = Interface::find(text) {
-        return Ok(Target::Interface(Driver::AfPacket, interface));
+        return Ok(Target::Interface(None, interface));
     }
     if text.starts_with("net_") && text.len() > "net_".len() {
         return Ok(Target::Virtual { name: text.to_owned(), spec: text.to_owned() });
@@ -58,9 +50,14 @@ pub(crate) fn parse(text: &str) -> Result<Target, OpenError> {
     Ok(Target::Unknown(text.to_owned()))
 }
 
+/// What is wrong with a name, whatever devices there are; starts nothing.
+pub fn refuse(name: &str) -> Option<OpenError> {
+    name.strip_prefix("tap:").and_then(|interface| tap(interface).err())
+}
+
 fn explicit(driver: Driver, name: &str) -> Result<Target, OpenError> {
     match Interface::find(name) {
-        Some(interface) => Ok(Target::Interface(driver, interface)),
+        Some(interface) => Ok(Target::Interface(Some(driver), interface)),
         None => Err(unknown(name, &[])),
     }
 }
@@ -122,8 +119,9 @@ mod tests {
         assert_eq!(is("net_null0"), virtual_device("net_null0", "net_null0"));
         assert_eq!(is("net_pcap0,rx_pcap=a:b.c"), virtual_device("net_pcap0", "net_pcap0,rx_pcap=a:b.c"));
         assert_eq!(is("tap:rb0"), virtual_device("net_tap_rb0", "net_tap_rb0,iface=rb0"));
-        assert!(matches!(is("lo"), Target::Interface(Driver::AfPacket, _)));
-        assert!(matches!(is("af_xdp:lo"), Target::Interface(Driver::AfXdp, _)));
+        assert!(matches!(is("lo"), Target::Interface(None, _)));
+        assert!(matches!(is("af_packet:lo"), Target::Interface(Some(Driver::AfPacket), _)));
+        assert!(matches!(is("af_xdp:lo"), Target::Interface(Some(Driver::AfXdp), _)));
         assert_eq!(is("etherbunny"), Target::Unknown("etherbunny".to_owned()));
         assert_eq!(is("70000"), Target::Unknown("70000".to_owned()));
     }

@@ -3,6 +3,7 @@
 
 mod common;
 
+use common::netns::{ip, ours, own_namespace, veth};
 use common::{child, claim, devices, frame, in_child, is_child, is_root, open, packets, receive, send};
 use dpdk::{DpdkDevices, EalOptions, facts};
 use io::{Claim, Devices};
@@ -10,49 +11,7 @@ use packet::{Batch, Packet, unaccounted};
 use std::io::{BufRead, BufReader, Write};
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::path::Path;
-use std::process::{Command, Stdio};
-
-/// Moves this thread, and those it starts, to an empty network namespace. False if that takes root.
-#[allow(unsafe_code)]
-fn own_namespace() -> bool {
-    if !is_root() {
-        println!("skipped: a network namespace takes root");
-        return false;
-    }
-    if Command::new("ip").arg("-V").output().is_err() {
-        println!("skipped: iproute2 is not installed");
-        return false;
-    }
-    // SAFETY: plain system call.
-    if unsafe { libc::unshare(libc::CLONE_NEWNET) } != 0 {
-        println!("skipped: no new network namespace: {}", std::io::Error::last_os_error());
-        return false;
-    }
-    // Else Linux sends neighbour discovery on every interface.
-    // A kernel without IPv6 has no such file.
-    let _ = std::fs::write("/proc/sys/net/ipv6/conf/default/disable_ipv6", "1");
-    ip("link set lo up");
-    true
-}
-
-fn ip(args: &str) -> String {
-    let out = Command::new("ip").args(args.split_whitespace()).output().unwrap();
-    assert!(out.status.success(), "ip {args}: {}", String::from_utf8_lossy(&out.stderr));
-    String::from_utf8_lossy(&out.stdout).into_owned()
-}
-
-/// Two ends of a wire, both up.
-fn veth(a: &str, b: &str) {
-    ip(&format!("link add {a} type veth peer name {b}"));
-    for end in [a, b] {
-        ip(&format!("link set {end} up"));
-    }
-}
-
-/// The EtherType of `common::frame`: what Linux sends by itself is of another.
-fn ours(p: &Packet) -> bool {
-    p.data().get(12..14) == Some(&[0x88, 0xb5])
-}
+use std::process::{Child, ChildStdout, Stdio};
 
 #[test]
 fn frames_cross_a_veth_pair() {
@@ -63,11 +22,11 @@ fn frames_cross_a_veth_pair() {
         veth("va", "vb");
         ip("link set va mtu 1400");
         let devices = devices(8191, &[]);
-        claim(&devices, "va");
+        claim(&devices, "af_packet:va");
         claim(&devices, "af_packet:vb");
         devices.start().unwrap();
         let ((a, mut rx_a, mut tx_a), (b, mut rx_b, mut tx_b)) =
-            (open(&devices, "va"), open(&devices, "af_packet:vb"));
+            (open(&devices, "af_packet:va"), open(&devices, "af_packet:vb"));
         assert_eq!((a.mtu(), b.mtu(), a.driver().as_str()), (1400, 1500, "net_af_packet"));
         assert!(a.link().up && a.mac().is_some() && a.mac() != b.mac());
         assert!(ip("link show va").contains("PROMISC") || ip("-d link show va").contains("promiscuity 1"));
@@ -102,10 +61,11 @@ fn one_receive_queue_reads_what_several_get() {
         }
         veth("va", "vb");
         let devices = devices(8191, &[]);
-        claim(&devices, "va");
-        devices.claim("vb", Claim { rx_queues: 1, tx_queues: 4, ..Claim::default() }).unwrap();
+        claim(&devices, "af_packet:va");
+        devices.claim("af_packet:vb", Claim { rx_queues: 1, tx_queues: 4, ..Claim::default() }).unwrap();
         devices.start().unwrap();
-        let ((a, rx_a, mut tx_a), (b, mut rx_b, tx_b)) = (open(&devices, "va"), open(&devices, "vb"));
+        let ((a, rx_a, mut tx_a), (b, mut rx_b, tx_b)) =
+            (open(&devices, "af_packet:va"), open(&devices, "af_packet:vb"));
         // UDP from 200 ports, which Linux spreads over the four sockets.
         let frames: Vec<Vec<u8>> = (0..200_u16).map(udp).collect();
         send(&mut *tx_a, packets(&devices.pool(), &frames));
@@ -150,13 +110,23 @@ fn xdp_sockets_work_and_leave_nothing() {
         }
         let ((a, rx_a, mut tx_a), (b, mut rx_b, tx_b)) =
             (open(&devices, "af_xdp:va"), open(&devices, "af_xdp:vb"));
-        assert_eq!(a.driver(), "net_af_xdp");
+        assert_eq!((a.driver().as_str(), a.mtu(), a.link().up), ("net_af_xdp", 1500, true));
+        assert!(a.mac().is_some() && a.mac() != b.mac());
+        assert!(ip("-d link show vb").contains("promiscuity 1"));
         let frames: Vec<_> = (0..100).map(|i| frame(i, 60 + i as usize)).collect();
+        send(&mut *tx_a, packets(&devices.pool(), &frames));
+        assert_eq!(receive(&mut *rx_b, 100, ours), frames);
+        assert_eq!((a.stats().tx_packets, b.stats().rx_packets), (100, 100));
+        // A link that comes back works again.
+        ip("link set va down");
+        assert!(!a.link().up && !b.link().up);
+        ip("link set va up");
         send(&mut *tx_a, packets(&devices.pool(), &frames));
         assert_eq!(receive(&mut *rx_b, 100, ours), frames);
         drop((a, rx_a, tx_a, b, rx_b, tx_b));
         assert_eq!((devices.close(), unaccounted()), (0, 0));
-        assert!(!ip("link show va").contains("xdp"));
+        let after = ip("-d link show vb");
+        assert!(!after.contains("xdp") && after.contains("promiscuity 0"), "{after}");
     });
 }
 
@@ -259,10 +229,7 @@ fn two_instances_do_not_disturb_each_other() {
     let mut children: Vec<_> =
         (0..2).map(|_| child(NAME).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap()).collect();
     // Both are up at once before either goes on.
-    let mut outputs: Vec<_> = children.iter_mut().map(|c| BufReader::new(c.stdout.take().unwrap())).collect();
-    for output in &mut outputs {
-        assert!(output.lines().any(|l| l.unwrap() == "ready"));
-    }
+    let outputs: Vec<_> = children.iter_mut().map(wait_until_up).collect();
     for child in &mut children {
         writeln!(child.stdin.take().unwrap(), "go").unwrap();
     }
@@ -270,6 +237,63 @@ fn two_instances_do_not_disturb_each_other() {
         let rest: Vec<String> = output.lines().map(Result::unwrap).collect();
         assert!(child.wait().unwrap().success(), "{rest:#?}");
     }
+}
+
+/// Waits until a child process has printed that it is up; gives what it prints then.
+fn wait_until_up(child: &mut Child) -> BufReader<ChildStdout> {
+    let mut output = BufReader::new(child.stdout.take().unwrap());
+    let mut line = String::new();
+    while line.trim_end() != "ready" {
+        line.clear();
+        assert!(output.read_line(&mut line).unwrap() > 0);
+    }
+    output
+}
+
+#[test]
+fn what_killed_instances_left_is_swept() {
+    const NAME: &str = "what_killed_instances_left_is_swept";
+    if is_child(NAME) {
+        let devices = devices(1023, &[]);
+        claim(&devices, "net_null0");
+        devices.start().unwrap();
+        println!("\nready");
+        // Until it is killed, or told to end.
+        std::io::stdin().read_line(&mut String::new()).unwrap();
+        assert_eq!(devices.close(), 0);
+        return;
+    }
+    let base = tempfile::tempdir().unwrap();
+    let start = || {
+        let mut command = child(NAME);
+        command.env("RUNTIME_DIRECTORY", base.path()).stdin(Stdio::piped()).stdout(Stdio::piped());
+        command.spawn().unwrap()
+    };
+    let dir = |child: &Child| base.path().join(format!("dpdk/routebricks-{}", child.id()));
+    let mut killed: Vec<_> = (0..2).map(|_| start()).collect();
+    for child in &mut killed {
+        wait_until_up(child);
+        child.kill().unwrap();
+        child.wait().unwrap();
+        assert!(dir(child).join("dpdk_telemetry.v2").exists());
+    }
+    // Several start at once, and sweep at once; each keeps its own.
+    let mut living: Vec<_> = (0..4).map(|_| start()).collect();
+    let outputs: Vec<_> = living.iter_mut().map(wait_until_up).collect();
+    for child in &killed {
+        assert!(!dir(child).exists());
+    }
+    for child in &mut living {
+        assert!(
+            dir(child).join("dpdk_telemetry.v2").exists() && dir(child).join("routebricks.lock").exists()
+        );
+    }
+    for child in &mut living {
+        writeln!(child.stdin.take().unwrap(), "end").unwrap();
+        assert!(child.wait().unwrap().success());
+        assert!(!dir(child).exists());
+    }
+    drop(outputs);
 }
 
 #[test]

@@ -4,6 +4,7 @@
 //! that is run as a test (`tests/examples.rs`). `build.rs` gathers these texts for `routebricks elements`.
 
 pub mod analysis;
+mod anno_offset;
 pub mod basic;
 pub mod classify;
 pub mod device;
@@ -13,6 +14,7 @@ pub mod harness;
 pub mod icmp;
 pub mod ip;
 pub mod queue;
+mod quota;
 pub mod shape;
 #[cfg(test)]
 mod testing;

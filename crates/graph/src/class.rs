@@ -7,7 +7,7 @@ use crate::notify::Notifier;
 use crate::spec::Spec;
 use crate::time::Clock;
 use io::{Devices, OpenError};
-use lang::args::Args;
+use lang::args::{Args, Names};
 use lang::{Diagnostic, Span};
 use std::any::Any;
 use std::marker::PhantomData;
@@ -26,12 +26,20 @@ pub trait Class: Send + Sync + Sized + 'static {
     /// If the arguments are not valid.
     fn configure(args: &mut Args, cx: &Configure<'_>) -> Result<Self, ConfigErrors>;
 
-    /// Opens what must be open before packets flow (devices, files). Called once, after all elements were configured
-    /// and the devices were started.
+    /// Takes queues of devices, and looks at other elements. Called once, after all elements were configured and the
+    /// devices were started. Opens nothing: it is called to check a configuration, too, with devices that are none.
     ///
     /// # Errors
-    /// If something cannot be opened; the text says what to do.
+    /// If there is nothing to be had; the text says what to do.
     fn initialize(&self, _cx: &Initialize<'_>) -> Result<(), ConfigErrors> {
+        Ok(())
+    }
+
+    /// Opens files. Called once, after all elements were initialised.
+    ///
+    /// # Errors
+    /// If one cannot be opened; the text says what to do.
+    fn open(&self) -> Result<(), ConfigErrors> {
         Ok(())
     }
 
@@ -49,6 +57,16 @@ pub trait Class: Send + Sync + Sized + 'static {
     /// Which elements are to live on which worker (`StaticThreadSched`).
     fn placements(&self) -> &[Placement] {
         &[]
+    }
+
+    /// How often whose task is to run (`ScheduleInfo`).
+    fn shares(&self) -> &[Share] {
+        &[]
+    }
+
+    /// Names for addresses in the arguments of others (`AddressInfo`).
+    fn names(&self) -> Option<&Names> {
+        None
     }
 
     /// True if the element may wait for the outside world for ever (a device, a socket), so that a router with
@@ -73,6 +91,17 @@ pub struct Placement {
     pub element: String,
     /// Worker number.
     pub worker: usize,
+    /// Where the configuration says so.
+    pub span: Span,
+}
+
+/// How often the task of an element, or the tasks of a compound, run next to others.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Share {
+    /// Element or compound.
+    pub element: String,
+    /// 1 is a task's usual share, 2 is twice as often.
+    pub share: f64,
     /// Where the configuration says so.
     pub span: Span,
 }
@@ -191,6 +220,11 @@ pub trait AnyShared: Send + Sync + 'static {
     /// # Errors
     /// If something cannot be opened.
     fn initialize(&self, cx: &Initialize<'_>) -> Result<(), ConfigErrors>;
+    /// See [`Class::open`].
+    ///
+    /// # Errors
+    /// If a file cannot be opened.
+    fn open(&self) -> Result<(), ConfigErrors>;
     /// See [`Class::local`].
     fn local(self: Arc<Self>, cx: &LocalCx) -> Box<dyn Element>;
     /// See [`Class::handlers`].
@@ -199,6 +233,10 @@ pub trait AnyShared: Send + Sync + 'static {
     fn notifier(&self) -> Option<&Arc<Notifier>>;
     /// See [`Class::placements`].
     fn placements(&self) -> &[Placement];
+    /// See [`Class::shares`].
+    fn shares(&self) -> &[Share];
+    /// See [`Class::names`].
+    fn names(&self) -> Option<&Names>;
     /// See [`Class::waits_for_outside`].
     fn waits_for_outside(&self) -> bool;
     /// See [`Class::finish`].
@@ -217,6 +255,10 @@ impl<C: Class> AnyShared for C {
         Class::initialize(self, cx)
     }
 
+    fn open(&self) -> Result<(), ConfigErrors> {
+        Class::open(self)
+    }
+
     fn local(self: Arc<Self>, cx: &LocalCx) -> Box<dyn Element> {
         Box::new(Class::local(&self, cx))
     }
@@ -233,6 +275,14 @@ impl<C: Class> AnyShared for C {
 
     fn placements(&self) -> &[Placement] {
         Class::placements(self)
+    }
+
+    fn shares(&self) -> &[Share] {
+        Class::shares(self)
+    }
+
+    fn names(&self) -> Option<&Names> {
+        Class::names(self)
     }
 
     fn waits_for_outside(&self) -> bool {

@@ -18,8 +18,13 @@ pub struct HandlerCx<'a> {
 impl HandlerCx<'_> {
     /// Wakes the element's own task wherever it lives.
     pub fn wake(&self) {
+        self.wake_element(self.node);
+    }
+
+    /// Wakes another element's task wherever it lives.
+    pub fn wake_element(&self, node: NodeId) {
         for mailbox in self.mailboxes {
-            mailbox.wake(self.node);
+            mailbox.wake(node);
         }
     }
 

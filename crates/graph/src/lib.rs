@@ -20,7 +20,8 @@ mod time;
 mod wires;
 
 pub use class::{
-    AnyClass, AnyShared, Class, ClassTable, ConfigErrors, Configure, Initialize, LocalCx, Of, Placement, of,
+    AnyClass, AnyShared, Class, ClassTable, ConfigErrors, Configure, Initialize, LocalCx, Of, Placement,
+    Share, of,
 };
 pub use element::{Agnostic, Cx, Element, Loss, Simple};
 pub use engine::{Engine, Round};

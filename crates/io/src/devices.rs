@@ -56,6 +56,11 @@ pub trait Devices: Send + Sync {
         Vec::new()
     }
 
+    /// What the user should know of how the devices were opened, a line each.
+    fn warnings(&self) -> Vec<String> {
+        Vec::new()
+    }
+
     /// The pool that packets for these devices must come from.
     fn pool(&self) -> Pool;
 

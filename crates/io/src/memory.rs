@@ -34,6 +34,11 @@ fn lock<T>(m: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl MemoryPort {
+    fn new(name: &str, number: usize, limits: Limits) -> Arc<MemoryPort> {
+        let mac = [2, 0, 0, 0, 0, u8::try_from(number).unwrap_or(255)];
+        Arc::new(MemoryPort { name: name.to_owned(), mac, limits, state: Mutex::default() })
+    }
+
     /// Puts a frame on the wire into receive queue `queue`. False if there is no buffer or no such queue.
     pub fn inject(&self, pool: &Pool, queue: usize, frame: &[u8]) -> bool {
         let Some(packet) = pool.packet(frame) else { return false };
@@ -76,27 +81,49 @@ impl Drop for MemoryPort {
 #[derive(Debug)]
 pub struct MemoryDevices {
     pool: Pool,
-    ports: BTreeMap<String, Arc<MemoryPort>>,
+    ports: Mutex<BTreeMap<String, Arc<MemoryPort>>>,
+    /// Makes ports of further names as they are asked for.
+    more: Option<More>,
+}
+
+#[derive(Debug)]
+struct More {
+    limits: Limits,
+    refuse: fn(&str) -> Option<OpenError>,
 }
 
 impl MemoryDevices {
     /// Ports of these names, each with up to `limits` queues, over one heap pool.
     pub fn new(pool: Pool, names: &[&str], limits: Limits) -> MemoryDevices {
-        let port = |(i, name): (usize, &&str)| {
-            let mac = [2, 0, 0, 0, 0, u8::try_from(i).unwrap_or(255)];
-            let name = (*name).to_owned();
-            (name.clone(), Arc::new(MemoryPort { name, mac, limits, state: Mutex::default() }))
-        };
-        MemoryDevices { pool, ports: names.iter().enumerate().map(port).collect() }
+        let port = |(i, name): (usize, &&str)| ((*name).to_owned(), MemoryPort::new(name, i, limits));
+        let ports = Mutex::new(names.iter().enumerate().map(port).collect());
+        MemoryDevices { pool, ports, more: None }
+    }
+
+    /// A port for every name but those that `refuse` finds fault with: to see whether a configuration is consistent.
+    pub fn any(pool: Pool, limits: Limits, refuse: fn(&str) -> Option<OpenError>) -> MemoryDevices {
+        MemoryDevices { pool, ports: Mutex::default(), more: Some(More { limits, refuse }) }
     }
 
     /// The port itself, to inject and to look at what was sent.
     pub fn memory(&self, name: &str) -> Option<Arc<MemoryPort>> {
-        self.ports.get(name).cloned()
+        lock(&self.ports).get(name).cloned()
     }
 
-    fn find(&self, name: &str) -> Result<&Arc<MemoryPort>, OpenError> {
-        self.ports.get(name).ok_or_else(|| OpenError::new(format!("no memory port '{name}'"), ""))
+    fn find(&self, name: &str) -> Result<Arc<MemoryPort>, OpenError> {
+        let mut ports = lock(&self.ports);
+        match (ports.get(name), &self.more) {
+            (Some(port), _) => Ok(port.clone()),
+            (None, None) => Err(OpenError::new(format!("no memory port '{name}'"), "")),
+            (None, Some(more)) => {
+                if let Some(error) = (more.refuse)(name) {
+                    return Err(error);
+                }
+                let port = MemoryPort::new(name, ports.len(), more.limits);
+                ports.insert(name.to_owned(), port.clone());
+                Ok(port)
+            }
+        }
     }
 }
 
@@ -116,7 +143,7 @@ impl Devices for MemoryDevices {
     }
 
     fn start(&self) -> Result<(), OpenError> {
-        for port in self.ports.values() {
+        for port in lock(&self.ports).values() {
             let mut state = lock(&port.state);
             let (rx, tx) = (usize::from(state.claim.rx_queues), usize::from(state.claim.tx_queues));
             state.rx.resize_with(rx, VecDeque::new);
@@ -127,11 +154,11 @@ impl Devices for MemoryDevices {
     }
 
     fn port(&self, name: &str) -> Result<Arc<dyn Port>, OpenError> {
-        self.find(name).map(|p| Arc::new(Handle(p.clone())) as Arc<dyn Port>)
+        self.find(name).map(|p| Arc::new(Handle(p)) as Arc<dyn Port>)
     }
 
     fn ports(&self) -> Vec<Arc<dyn Port>> {
-        self.ports.values().map(|p| Arc::new(Handle(p.clone())) as Arc<dyn Port>).collect()
+        lock(&self.ports).values().map(|p| Arc::new(Handle(p.clone())) as Arc<dyn Port>).collect()
     }
 
     fn pool(&self) -> Pool {
@@ -242,5 +269,26 @@ impl TxQueue for MemoryTx {
             *room -= n;
         }
         moved
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn any_name_is_a_port_unless_refused() {
+        let limits = Limits { rx_queues: 2, tx_queues: 1 };
+        let refuse = |name: &str| name.starts_with("bad").then(|| OpenError::new("bad name", ""));
+        let devices = MemoryDevices::any(Pool::heap(1, 64), limits, refuse);
+        assert_eq!((devices.limits("eth0"), devices.ports().len()), (Ok(limits), 1));
+        assert_eq!(devices.limits("bad0"), Err(OpenError::new("bad name", "")));
+        devices.claim("eth0", Claim { rx_queues: 2, ..Claim::default() }).unwrap();
+        assert!(devices.claim("eth1", Claim { tx_queues: 2, ..Claim::default() }).is_err());
+        devices.start().unwrap();
+        let port = devices.port("eth0").unwrap();
+        let taken = [0, 1, 1, 2].map(|queue| port.take_rx(queue).is_some());
+        assert_eq!((taken, port.take_tx(0).is_some()), ([true, true, false, false], false));
+        assert_eq!(devices.ports().len(), 2);
     }
 }

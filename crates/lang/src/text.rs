@@ -1,7 +1,9 @@
 //! Configuration text that remembers where in the source each of its bytes came from, and its lexical units.
 
+use crate::args::Names;
 use crate::source::Span;
 use std::ops::Range;
+use std::sync::Arc;
 
 /// A run of bytes of a [`Text`] and its origin.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -22,19 +24,32 @@ pub struct Text {
     /// Where it stands in the source. For a missing configuration string: the class name.
     pub span: Span,
     pieces: Vec<Piece>,
+    /// Names that may stand for addresses in it.
+    names: Option<Arc<Names>>,
 }
 
 impl Text {
     /// A text copied as it is from `span`.
     pub fn verbatim(text: impl Into<String>, span: Span) -> Text {
-        let mut t = Text { text: String::new(), span, pieces: Vec::new() };
+        let mut t = Text { span, ..Text::default() };
         t.push(&text.into(), span);
         t
     }
 
     /// An empty text that stands at `span`.
     pub fn empty(span: Span) -> Text {
-        Text { text: String::new(), span, pieces: Vec::new() }
+        Text { span, ..Text::default() }
+    }
+
+    /// The same text where these names may stand for addresses.
+    #[must_use]
+    pub fn with_names(self, names: Arc<Names>) -> Text {
+        Text { names: Some(names), ..self }
+    }
+
+    /// The names that may stand for addresses in it, if there are any.
+    pub fn names(&self) -> Option<&Names> {
+        self.names.as_deref()
     }
 
     /// Appends `text`, which comes from `origin`.
@@ -45,8 +60,11 @@ impl Text {
         }
     }
 
-    /// Appends bytes `range` of `other` with their origins.
+    /// Appends bytes `range` of `other` with their origins and names.
     pub fn push_slice(&mut self, other: &Text, range: Range<usize>) {
+        if self.names.is_none() {
+            self.names.clone_from(&other.names);
+        }
         let first = other.pieces.partition_point(|p| p.at + p.len <= range.start);
         for p in other.pieces[first..].iter().take_while(|p| p.at < range.end) {
             let cut = range.start.max(p.at)..range.end.min(p.at + p.len);

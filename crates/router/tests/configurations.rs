@@ -1,5 +1,7 @@
 //! `check`, `fmt`, `graph`, `elements`: exact texts.
 
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
 mod common;
 
 use common::{command, did, run, run_with};
@@ -87,6 +89,90 @@ fn a_device_is_not_opened_by_check() {
     assert_eq!(result, did(0, "ok: 3 elements, 2 connections\n", ""));
 }
 
+/// What `check` says to a configuration, which `run` must say as well.
+fn refused(config: &str, workers: &str) -> String {
+    let dir = tempfile::tempdir().unwrap();
+    let [check, run] =
+        ["check", "run"].map(|command| run(dir.path(), &[command, "-j", workers, "-e", config]));
+    assert_eq!(check, run, "{config}");
+    assert_eq!((check.code, check.out.as_str()), (1, ""), "{config}");
+    assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 0, "{config}");
+    check.err
+}
+
+#[test]
+fn what_run_refuses_check_refuses() {
+    let text = refused("s :: InfiniteSource -> Discard; StaticThreadSched(s 1);", "1");
+    let want = "\
+config:1:51: error: thread 1 does not exist
+ 1 | s :: InfiniteSource -> Discard; StaticThreadSched(s 1);
+   |                                                   ^^^
+  help: there are 1: numbers 0 to 0; more with -j
+";
+    assert_eq!(text, want);
+    let cases = [
+        ("Idle -> Discard; StaticThreadSched(x 0);", "1", "no element named 'x'"),
+        ("Idle -> Discard; ScheduleInfo(x 2);", "1", "no element named 'x'"),
+        (
+            "Idle -> q :: Queue -> u :: Unqueue -> Discard; StaticThreadSched(q 0, u 1);",
+            "2",
+            "'u' pulls from or is pulled by an element of thread 0, so it cannot be on thread 1",
+        ),
+        (
+            "c :: Idle -> ToDump(out.pcap, USE_ENCAP_FROM c);",
+            "1",
+            "While initializing 'ToDump@2 :: ToDump': USE_ENCAP_FROM: only FromDump elements know a link type",
+        ),
+    ];
+    let querier = "Idle -> q :: ARPQuerier(10.0.0.1, 2:0:0:0:0:1, TABLE d) -> d :: Discard; Idle -> [1] q;";
+    let cases = cases.into_iter().chain([(
+        querier,
+        "1",
+        "While initializing 'q :: ARPQuerier': TABLE: not an ARPTable",
+    )]);
+    for (config, workers, want) in cases {
+        let text = refused(config, workers);
+        assert!(text.contains(want), "{config}\n{text}");
+    }
+}
+
+/// Mistakes in the use of devices that can be told whatever devices there are.
+#[cfg(feature = "dpdk")]
+#[test]
+fn devices_that_run_refuses_check_refuses() {
+    let null = "FromDPDKDevice(net_null0) -> Discard;";
+    let cases = [
+        (format!("{null} {null}"), "receive queue 0 of 'net_null0' is read by another element"),
+        (
+            "FromDPDKDevice(net_null0, N_QUEUES 2) -> Discard; FromDPDKDevice(net_null0, QUEUE 1) -> Discard;"
+                .to_owned(),
+            "receive queue 1 of 'net_null0' is read by another element",
+        ),
+        (
+            "Idle -> ToDPDKDevice(net_null0); Idle -> ToDPDKDevice(net_null0);".to_owned(),
+            "transmit queue 0 of 'net_null0' is used by another element",
+        ),
+        ("FromDevice(tap:a/b) -> Discard;".to_owned(), "'a/b' cannot be the name of a Linux interface"),
+    ];
+    for (config, want) in cases {
+        let text = refused(&config, "1");
+        assert!(text.contains(want), "{config}\n{text}");
+    }
+}
+
+#[test]
+fn check_knows_workers_and_opens_no_files() {
+    let dir = tempfile::tempdir().unwrap();
+    let config =
+        "FromDump(none.pcap) -> Print(OUTFILE x.txt) -> IPPrint(OUTFILE y.txt) -> d :: ToDump(z.pcap);
+        StaticThreadSched(d 1);";
+    let ok = did(0, "ok: 5 elements, 3 connections\n", "");
+    assert_eq!(run(dir.path(), &["check", "-j", "2", "-e", config]), ok);
+    assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 0);
+    let failed = run(dir.path(), &["run", "-j", "2", "-e", config]);
+    assert!(failed.err.contains("While initializing 'FromDump@1 :: FromDump': none.pcap"), "{}", failed.err);
+}
+
 #[test]
 fn mistakes_in_ports_and_arguments_come_together() {
     let result =
@@ -102,6 +188,18 @@ config:1:48: error: 'Discard@6 :: Discard' has no input 1
 2 errors
 ";
     assert_eq!(result, did(1, "", want));
+}
+
+#[test]
+fn names_of_addresses_are_known_beside_mistakes() {
+    let config = "AddressInfo(us 10.0.0.1); Idle -> FixIPSrc(us) -> Nope -> FixIPSrc(su) -> Discard;";
+    let result = run(Path::new(HERE), &["check", "-e", config]);
+    let errors: Vec<&str> = result.err.lines().filter(|l| l.contains(": error: ")).collect();
+    let want = [
+        "config:1:51: error: no element class `Nope`",
+        "config:1:68: error: While configuring 'FixIPSrc@5 :: FixIPSrc': IPADDR: parse error",
+    ];
+    assert_eq!(errors, want, "{}", result.err);
 }
 
 #[test]

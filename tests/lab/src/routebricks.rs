@@ -62,16 +62,11 @@ impl Launch {
 
     /// A router of `conf/` at all ports of a topology, with its routes from a file.
     ///
-    /// The ports are XDP sockets: DPDK's af_packet driver asks Linux to put IP fragments together before it hands
-    /// packets over (PACKET_FANOUT_FLAG_DEFRAG), which a router must not do (RFC 1812 §4.2.2.7).
-    ///
     /// # Errors
     /// If there is no binary.
     pub fn router(name: &str, topology: &Topology, routes: &Path) -> Result<Launch> {
         let mut words = vec![format!("TABLE={}", routes.display())];
-        words.extend(
-            topology.links().map(|link| format!("DEV{}=af_xdp:{}", link.port, link.router_interface())),
-        );
+        words.extend(topology.links().map(|link| format!("DEV{}={}", link.port, link.router_interface())));
         Launch::conf(name, &words.iter().map(String::as_str).collect::<Vec<_>>())
     }
 

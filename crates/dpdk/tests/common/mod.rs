@@ -1,6 +1,8 @@
 //! One DPDK per process, so each test runs its body in a process of its own.
 #![allow(dead_code, reason = "not every test file uses everything")]
 
+pub mod netns;
+
 use dpdk::{DpdkDevices, EalOptions};
 use io::{Claim, Devices, Port, RxQueue, TxQueue};
 use packet::{Batch, Packet, Pool};

@@ -32,8 +32,8 @@
 
 use super::ip_line::{self, Dump, Fields};
 use graph::{
-    Agnostic, ArgError, Args, Class, ConfigErrors, Configure, Cx, FromArg, Handlers, Initialize, LocalCx,
-    Out, Simple, Span, Spec, State, Text, value,
+    Agnostic, ArgError, Args, Class, ConfigErrors, Configure, Cx, FromArg, Handlers, LocalCx, Out, Simple,
+    Span, Spec, State, Text, value,
 };
 use packet::wire::ipv4::{Ipv4, MIN_HEADER_LEN};
 use packet::{Batch, Packet};
@@ -136,7 +136,7 @@ impl Class for IPPrint {
         })
     }
 
-    fn initialize(&self, _: &Initialize<'_>) -> Result<(), ConfigErrors> {
+    fn open(&self) -> Result<(), ConfigErrors> {
         let Some((path, span)) = &self.out_file else { return Ok(()) };
         self.destination().writer = if path.as_os_str() == "-" {
             Box::new(BufWriter::new(io::stdout()))

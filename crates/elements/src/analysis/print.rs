@@ -30,8 +30,7 @@
 //! ```
 
 use graph::{
-    Agnostic, Args, Class, ConfigErrors, Configure, Cx, Handlers, Initialize, LocalCx, Out, SECOND, Simple,
-    Spec, value,
+    Agnostic, Args, Class, ConfigErrors, Configure, Cx, Handlers, LocalCx, Out, SECOND, Simple, Spec, value,
 };
 use lang::args::{ArgError, FromArg};
 use lang::{Span, Text};
@@ -194,7 +193,7 @@ impl Class for Print {
         Ok(Print { format, active: AtomicBool::new(active), file, sink: Mutex::new(sink) })
     }
 
-    fn initialize(&self, _: &Initialize<'_>) -> Result<(), ConfigErrors> {
+    fn open(&self) -> Result<(), ConfigErrors> {
         if let Some((path, span)) = &self.file {
             let file = File::create(path)
                 .map_err(|e| ConfigErrors::new(*span, format!("{}: {e}", path.display())))?;

@@ -29,24 +29,21 @@
 //! // c.byte_count = 21
 //! ```
 
+use super::source_data::{DEFAULT_DATA, with_length};
+use crate::quota::{Quota, active_handler, burst_handler, count_handlers, limit_handler};
 use graph::{
-    Args, Class, ConfigErrors, Configure, Cx, Element, Handlers, LocalCx, Loss, Out, Spec, State, Up, value,
+    Args, Class, ConfigErrors, Configure, Cx, Element, Handlers, LocalCx, Loss, Out, Spec, State, Up,
 };
 use packet::Batch;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, AtomicUsize, Ordering::Relaxed};
 
 const NO_BUFFER: Loss = Loss(0);
-const DEFAULT_DATA: &[u8; 64] = b"A packet of RouteBricks: sixty-four bytes of text, neither more.";
 
 /// See the module.
 #[derive(Debug)]
 pub struct InfiniteSource {
     data: Vec<u8>,
-    limit: AtomicI64,
-    burst: AtomicUsize,
-    active: AtomicBool,
-    count: AtomicU64,
+    quota: Quota,
     stop: bool,
 }
 
@@ -63,28 +60,14 @@ impl Class for InfiniteSource {
     type Local = LocalInfiniteSource;
 
     fn configure(args: &mut Args, cx: &Configure<'_>) -> Result<InfiniteSource, ConfigErrors> {
-        let mut data = args.optional("DATA", DEFAULT_DATA.to_vec());
+        let data = args.optional("DATA", DEFAULT_DATA.to_vec());
         let limit = args.optional("LIMIT", -1i64);
         let burst = args.optional("BURST", cx.burst);
         let active = args.optional("ACTIVE", true);
-        let length = args.keyword("LENGTH", data.len());
+        let data = with_length(args, &data);
         let stop = args.keyword("STOP", false);
-        if length > data.len() && data.is_empty() {
-            args.error("LENGTH", "there is no DATA to repeat");
-        } else if length > usize::from(u16::MAX) {
-            args.error("LENGTH", "out of range, bound 65535");
-        } else {
-            data = data.iter().copied().cycle().take(length).collect();
-        }
         args.finish()?;
-        Ok(InfiniteSource {
-            data,
-            limit: AtomicI64::new(limit),
-            burst: AtomicUsize::new(burst.clamp(1, Batch::MAX)),
-            active: AtomicBool::new(active),
-            count: AtomicU64::new(0),
-            stop,
-        })
+        Ok(InfiniteSource { data, quota: Quota::new(limit, burst, active), stop })
     }
 
     fn local(self: &Arc<Self>, cx: &LocalCx) -> LocalInfiniteSource {
@@ -92,57 +75,28 @@ impl Class for InfiniteSource {
     }
 
     fn handlers(h: &mut Handlers<InfiniteSource>) {
-        h.read("count", |s| s.count.load(Relaxed).to_string());
-        h.write("reset", |s, _, cx| {
-            s.count.store(0, Relaxed);
-            cx.wake();
-            Ok(())
-        });
-        h.read("active", |s| s.active.load(Relaxed).to_string());
-        h.write("active", |s, text, cx| {
-            s.active.store(value::<bool>(text)?, Relaxed);
-            cx.wake();
-            Ok(())
-        });
-        h.read("limit", |s| s.limit.load(Relaxed).to_string());
-        h.write("limit", |s, text, cx| {
-            s.limit.store(value::<i64>(text)?, Relaxed);
-            cx.wake();
-            Ok(())
-        });
-        h.read("burst", |s| s.burst.load(Relaxed).to_string());
-        h.write("burst", |s, text, _| {
-            s.burst.store(value::<usize>(text)?.clamp(1, Batch::MAX), Relaxed);
-            Ok(())
-        });
+        count_handlers(h, |s| &s.quota);
+        active_handler(h, |s| &s.quota);
+        limit_handler(h, |s| &s.quota);
+        burst_handler(h, |s| &s.quota);
     }
 }
 
 impl LocalInfiniteSource {
-    /// How many packets may still be sent.
-    fn left(&self) -> usize {
-        let limit = self.shared.limit.load(Relaxed);
-        match u64::try_from(limit) {
-            Ok(limit) => {
-                usize::try_from(limit.saturating_sub(self.shared.count.load(Relaxed))).unwrap_or(usize::MAX)
-            }
-            Err(_) => usize::MAX,
-        }
-    }
-
     fn make(&mut self, max: usize, cx: &Cx<'_>, out: &mut Out<'_>) -> Batch {
-        let wanted = max.min(self.shared.burst.load(Relaxed)).min(self.left());
-        if wanted == 0 || !self.shared.active.load(Relaxed) {
+        let InfiniteSource { data, quota, stop } = &*self.shared;
+        let wanted = max.min(quota.burst()).min(quota.left());
+        if wanted == 0 || !quota.is_active() {
             return Batch::empty();
         }
         let mut batch = cx.pool.alloc_batch(wanted);
         let got = batch.len();
-        batch.retain(|p| p.append(&self.shared.data), |p| p.free());
+        batch.retain(|p| p.append(data), |p| p.free());
         out.made(got);
         // The packet is larger than a buffer.
         out.count_loss(NO_BUFFER, got - batch.len());
-        self.shared.count.fetch_add(batch.len() as u64, Relaxed);
-        if self.left() == 0 && self.shared.stop {
+        quota.add(batch.len());
+        if quota.left() == 0 && *stop {
             out.stop_driver();
         }
         batch
@@ -161,7 +115,8 @@ impl Element for LocalInfiniteSource {
     }
 
     fn run(&mut self, cx: &Cx<'_>, _: &mut Up<'_>, out: &mut Out<'_>) -> bool {
-        if !self.pushes || !self.shared.active.load(Relaxed) || self.left() == 0 {
+        let quota = &self.shared.quota;
+        if !self.pushes || !quota.is_active() || quota.left() == 0 {
             return false;
         }
         let room = out.room();

@@ -19,7 +19,7 @@
 //! // p.color = 3
 //! ```
 
-use super::byte_anno::ByteAnno;
+use crate::anno_offset::AnnoOffset;
 use graph::{
     Agnostic, Args, Class, ConfigErrors, Configure, Cx, Handlers, LocalCx, Out, Simple, Spec, value,
 };
@@ -47,7 +47,7 @@ impl Class for Paint {
     fn configure(args: &mut Args, _: &Configure<'_>) -> Result<Paint, ConfigErrors> {
         args.keywords(&["COLOR", "ANNO"]);
         let color = args.required("COLOR");
-        let anno = args.optional("ANNO", ByteAnno::PAINT);
+        let anno = args.optional("ANNO", AnnoOffset::<1>::PAINT);
         args.finish()?;
         Ok(Paint { color: AtomicU8::new(color), anno: anno.0 })
     }

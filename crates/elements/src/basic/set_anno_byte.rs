@@ -13,7 +13,7 @@
 //! // c.count = 3
 //! ```
 
-use super::byte_anno::ByteAnno;
+use crate::anno_offset::AnnoOffset;
 use graph::{Agnostic, Args, Class, ConfigErrors, Configure, Cx, LocalCx, Out, Simple, Spec};
 use packet::Batch;
 use std::sync::Arc;
@@ -38,7 +38,7 @@ impl Class for SetAnnoByte {
 
     fn configure(args: &mut Args, _: &Configure<'_>) -> Result<SetAnnoByte, ConfigErrors> {
         args.keywords(&["ANNO", "VALUE"]);
-        let anno: ByteAnno = args.required("ANNO");
+        let anno: AnnoOffset<1> = args.required("ANNO");
         let value = args.required("VALUE");
         args.finish()?;
         Ok(SetAnnoByte { anno: anno.0, value })

@@ -24,7 +24,7 @@
 //! // b.count = 7
 //! ```
 
-use crate::basic::ByteAnno;
+use crate::anno_offset::AnnoOffset;
 use graph::{
     Agnostic, Args, Class, ConfigErrors, Configure, Cx, Handlers, LocalCx, Loss, Out, Simple, Spec, value,
 };
@@ -55,7 +55,7 @@ impl Class for CheckPaint {
     fn configure(args: &mut Args, _: &Configure<'_>) -> Result<CheckPaint, ConfigErrors> {
         args.keywords(&["COLOR", "ANNO"]);
         let color = args.required("COLOR");
-        let anno = args.optional("ANNO", ByteAnno::PAINT);
+        let anno = args.optional("ANNO", AnnoOffset::<1>::PAINT);
         args.finish()?;
         Ok(CheckPaint { color: AtomicU8::new(color), anno: anno.0 })
     }

@@ -18,7 +18,7 @@
 //! // b.count = 5
 //! ```
 
-use crate::basic::ByteAnno;
+use crate::anno_offset::AnnoOffset;
 use graph::{Args, Class, ConfigErrors, Configure, Cx, Element, LocalCx, Loss, Out, Spec, Way};
 use packet::Batch;
 use std::sync::Arc;
@@ -45,7 +45,7 @@ impl Class for PaintSwitch {
 
     fn configure(args: &mut Args, _: &Configure<'_>) -> Result<PaintSwitch, ConfigErrors> {
         args.keywords(&["ANNO"]);
-        let anno = args.optional("ANNO", ByteAnno::PAINT);
+        let anno = args.optional("ANNO", AnnoOffset::<1>::PAINT);
         args.finish()?;
         Ok(PaintSwitch { anno: anno.0 })
     }

@@ -26,7 +26,7 @@
 //! // b.count = 5
 //! ```
 
-use crate::basic::ByteAnno;
+use crate::anno_offset::AnnoOffset;
 use graph::{
     Agnostic, Args, Class, ConfigErrors, Configure, Cx, Handlers, LocalCx, Loss, Out, Simple, Spec, value,
 };
@@ -57,7 +57,7 @@ impl Class for PaintTee {
     fn configure(args: &mut Args, _: &Configure<'_>) -> Result<PaintTee, ConfigErrors> {
         args.keywords(&["COLOR", "ANNO"]);
         let color = args.required("COLOR");
-        let anno = args.optional("ANNO", ByteAnno::PAINT);
+        let anno = args.optional("ANNO", AnnoOffset::<1>::PAINT);
         args.finish()?;
         Ok(PaintTee { color: AtomicU8::new(color), anno: anno.0 })
     }

@@ -1,9 +1,10 @@
 //! `FromDPDKDevice`: receives packets from a device through DPDK.
 //!
 //! # Arguments
-//! - `PORT`: the device: a Linux interface (`eth1`, or `af_xdp:eth1` through an XDP socket), a tap to be made
-//!   (`tap:rb0`), a PCI address (`0000:3b:00.0`), a DPDK port number, or a virtual device with its arguments in quotes
-//!   (`"net_tap0,iface=tap0"`).
+//! - `PORT`: the device: a Linux interface (`eth1`, by an XDP socket where one will do; `af_xdp:eth1` by one in any
+//!   case, `af_packet:eth1` by a raw socket), a tap to be made (`tap:rb0`), a PCI address (`0000:3b:00.0`), a DPDK port
+//!   number, or a virtual device with its arguments in quotes (`"net_tap0,iface=tap0"`). Linux does not see what comes
+//!   in by an XDP socket, and puts IP fragments together that come in by a raw one.
 //! - `QUEUE`: the first receive queue to read; -1 = 0. Default -1.
 //! - `N_QUEUES`: how many queues to read; -1 = one per worker, as far as the device has them. Default -1, and 1 if a
 //!   `QUEUE` is given.

@@ -48,8 +48,8 @@ use super::force_ip::mark_ip;
 use super::keywords::ignore;
 use crate::shape::random::{Random, threshold};
 use graph::{
-    Args, Class, ConfigErrors, Configure, Cx, Element, Handlers, Initialize, LocalCx, Loss, Nanos, Out, Span,
-    Spec, State, Up, value,
+    Args, Class, ConfigErrors, Configure, Cx, Element, Handlers, LocalCx, Loss, Nanos, Out, Span, Spec,
+    State, Up, value,
 };
 use io::pcap::{LinkType, Reader, Record};
 use packet::{Batch, Packet, anno};
@@ -134,7 +134,7 @@ impl FromDump {
     ///
     /// # Errors
     /// If it cannot be read or is not a capture.
-    pub fn open(&self) -> Result<LinkType, ConfigErrors> {
+    pub fn link_type(&self) -> Result<LinkType, ConfigErrors> {
         let mut file = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(link) = file.link {
             return Ok(link);
@@ -202,8 +202,8 @@ impl Class for FromDump {
         })
     }
 
-    fn initialize(&self, _: &Initialize<'_>) -> Result<(), ConfigErrors> {
-        self.open().map(drop)
+    fn open(&self) -> Result<(), ConfigErrors> {
+        self.link_type().map(drop)
     }
 
     fn local(self: &Arc<Self>, cx: &LocalCx) -> LocalFromDump {

@@ -43,7 +43,7 @@ use io::pcap::{LinkType, PcapError, SNAP_LEN, Writer};
 use packet::{Batch, anno};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 const WRITE_ERROR: Loss = Loss(0);
 
@@ -74,6 +74,8 @@ pub struct ToDump {
     span: Span,
     encap: LinkType,
     encap_from: Vec<NodeId>,
+    /// The same, once they are known to be such.
+    sources: OnceLock<Vec<Arc<FromDump>>>,
     snap_len: u32,
     extra_length: bool,
     unbuffered: bool,
@@ -90,14 +92,10 @@ impl ToDump {
     }
 
     /// The link type of the elements that are to say it.
-    fn link(&self, cx: &Initialize<'_>) -> Result<LinkType, ConfigErrors> {
+    fn link(&self) -> Result<LinkType, ConfigErrors> {
         let mut link = None;
-        for node in &self.encap_from {
-            let source = cx.peer::<FromDump>(*node);
-            let source = source.ok_or_else(|| {
-                ConfigErrors::new(self.span, "USE_ENCAP_FROM: only FromDump elements know a link type")
-            })?;
-            let theirs = source.open()?;
+        for source in self.sources.get().into_iter().flatten() {
+            let theirs = source.link_type()?;
             if link.is_some_and(|l| l != theirs) {
                 return Err(ConfigErrors::new(self.span, "USE_ENCAP_FROM: the files' link types differ"));
             }
@@ -175,6 +173,7 @@ impl Class for ToDump {
             span,
             encap: encap.0,
             encap_from,
+            sources: OnceLock::new(),
             snap_len: if snap_len == 0 { SNAP_LEN } else { snap_len },
             extra_length,
             unbuffered,
@@ -186,7 +185,15 @@ impl Class for ToDump {
     }
 
     fn initialize(&self, cx: &Initialize<'_>) -> Result<(), ConfigErrors> {
-        let link = self.link(cx)?;
+        let text = "USE_ENCAP_FROM: only FromDump elements know a link type";
+        let source = |node: &NodeId| cx.peer(*node).ok_or_else(|| ConfigErrors::new(self.span, text));
+        // Initialised once, so it cannot be set yet.
+        let _ = self.sources.set(self.encap_from.iter().map(source).collect::<Result<_, _>>()?);
+        Ok(())
+    }
+
+    fn open(&self) -> Result<(), ConfigErrors> {
+        let link = self.link()?;
         let failed = |e: PcapError| ConfigErrors::new(self.span, e.to_string());
         let writer = Writer::create(&self.file, link, self.snap_len).map_err(failed)?;
         self.writer(|slot| *slot = Some(writer));

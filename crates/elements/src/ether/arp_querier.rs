@@ -3,12 +3,9 @@
 //! # Arguments
 //! - `IP`: own address; with `/LENGTH` the local broadcast address follows from it.
 //! - `ETH`: own Ethernet address.
-//! - `TIMEOUT`: an address of which there is no news for so long is forgotten, a packet that has waited for so long is
-//!   lost; 0 = never. Default 300 s.
+//! - `TABLE`: an `ARPTable` that it shares with others. Default: one of its own.
+//! - `CAPACITY`, `ENTRY_CAPACITY`, `ENTRY_PACKET_CAPACITY`, `TIMEOUT`: as in `ARPTable`, for its own.
 //! - `POLL_TIMEOUT`: an address in use of which there is no news for so long is asked for again; 0 = never. Default 60 s.
-//! - `CAPACITY`: packets that may wait in all; 0 = no limit. Default 2048.
-//! - `ENTRY_CAPACITY`: addresses, known or asked for, that are held; 0 = no limit. Default 0.
-//! - `ENTRY_PACKET_CAPACITY`: packets that may wait for one address; 0 = no limit. Default 0.
 //! - `BROADCAST`: packets to this address go to everybody. Default: the broadcast address of `IP`'s prefix.
 //!
 //! # Ports
@@ -23,13 +20,10 @@
 //! # Handlers
 //! | name | | |
 //! |---|---|---|
-//! | `table` | r | a line for each address: address, 1 if known, Ethernet address, seconds since the last news |
+//! | `table`, `count`, `length` | r | as in `ARPTable` |
+//! | `insert`, `delete`, `clear` | w | as in `ARPTable` |
 //! | `stats` | r | packets lost and queries sent, in words |
 //! | `queries`, `responses`, `drops` | r | queries sent, replies received, packets lost |
-//! | `count`, `length` | r | addresses in the table, packets that wait |
-//! | `insert` | w | `IP ETH`: makes an address known |
-//! | `delete` | w | an address; packets that wait for it are lost |
-//! | `clear` | w | forgets all addresses |
 //! | `ipaddr`, `ethaddr` | rw | own addresses |
 //! | `broadcast` | r | see `BROADCAST` |
 //!
@@ -57,15 +51,15 @@
 //! // q.responses = 1
 //! ```
 
+use super::arp_table::{ARPTable, LIMITS, limits, nanos, table_handlers};
 use super::ether_encap::encapsulate;
-use super::neighbours::{Effects, Limits, Neighbours, Reason};
+use super::neighbours::{Change, Effects, Limits, Reason};
 use epoch::{Count, PerWorker, Table};
 use graph::{
-    Args, Class, Clock, ConfigErrors, Configure, Cx, Element, HandlerCx, Handlers, LocalCx, Loss, Nanos, Out,
-    Spec, State, Up, value,
+    Args, Class, ConfigErrors, Configure, Cx, Element, Handlers, Initialize, LocalCx, Loss, Nanos, NodeId,
+    Out, Span, Spec, State, Up, value,
 };
-use lang::Text;
-use lang::args::{ArgError, FromArg, Ipv4Prefix, Words};
+use lang::args::Ipv4Prefix;
 use packet::wire::arp::{self, Arp};
 use packet::wire::ethernet::{self, HEADER_LEN, Header, Mac};
 use packet::{Batch, Packet};
@@ -86,10 +80,14 @@ const NO_BUFFER: Loss = Loss(7);
 #[derive(Debug)]
 pub struct ARPQuerier {
     own: Table<Own>,
-    neighbours: Neighbours,
+    /// The table of its own, unless it shares one.
+    limits: Limits,
+    workers: usize,
+    /// The table that it shares, and where that is said.
+    shared: Option<(NodeId, Span)>,
+    table: OnceLock<Arc<ARPTable>>,
+    poll: Nanos,
     counts: PerWorker<[Count; 3]>,
-    /// For handlers: known once there is a worker.
-    clock: OnceLock<Arc<Clock>>,
 }
 
 /// Indices into the counts.
@@ -127,27 +125,8 @@ impl Own {
 #[derive(Debug)]
 pub struct LocalARPQuerier {
     shared: Arc<ARPQuerier>,
+    table: Arc<ARPTable>,
     worker: usize,
-}
-
-/// `IP ETH`, for the handler `insert`.
-struct Mapping(Ipv4Addr, Mac);
-
-impl FromArg for Mapping {
-    fn from_arg(arg: &Text) -> Result<Mapping, ArgError> {
-        let mut words = Words::new(arg);
-        let mapping = Mapping(words.take("IP address")?, words.take("Ethernet address")?);
-        words.end()?;
-        Ok(mapping)
-    }
-
-    fn placeholder() -> Mapping {
-        Mapping(Ipv4Addr::UNSPECIFIED, [0; 6])
-    }
-}
-
-fn nanos(time: Duration) -> Nanos {
-    Nanos::try_from(time.as_nanos()).unwrap_or(Nanos::MAX)
 }
 
 /// The last address of a prefix; the all-ones address if the prefix is too long to have one (RFC 3021).
@@ -177,15 +156,9 @@ impl Class for ARPQuerier {
     type Local = LocalARPQuerier;
 
     fn configure(args: &mut Args, cx: &Configure<'_>) -> Result<ARPQuerier, ConfigErrors> {
-        let timeout: Duration = args.keyword("TIMEOUT", Duration::from_secs(300));
+        let shared = shared_table(args, cx);
+        let limits = limits(args);
         let poll: Duration = args.keyword("POLL_TIMEOUT", Duration::from_secs(60));
-        let limits = Limits {
-            packets: args.keyword("CAPACITY", 2048),
-            entry_packets: args.keyword("ENTRY_PACKET_CAPACITY", 0),
-            entries: args.keyword("ENTRY_CAPACITY", 0),
-            timeout: nanos(timeout),
-            poll: nanos(poll),
-        };
         let broadcast: Option<Ipv4Addr> = args.keyword_if_given("BROADCAST");
         let ip: Ipv4Prefix = args.required("IP");
         let mac: Mac = args.required("ETH");
@@ -196,37 +169,37 @@ impl Class for ARPQuerier {
         let broadcast = broadcast.unwrap_or_else(|| broadcast_of(ip));
         Ok(ARPQuerier {
             own: Table::new(Own { ip: ip.address.to_bits(), mac, broadcast: broadcast.to_bits() }),
-            neighbours: Neighbours::new(limits),
+            limits,
+            workers: cx.workers,
+            shared,
+            table: OnceLock::new(),
+            poll: nanos(poll),
             counts: PerWorker::new(cx.workers),
-            clock: OnceLock::new(),
         })
     }
 
+    fn initialize(&self, cx: &Initialize<'_>) -> Result<(), ConfigErrors> {
+        let Some((node, span)) = self.shared else { return Ok(()) };
+        let table = cx.peer(node).ok_or_else(|| ConfigErrors::new(span, "TABLE: not an ARPTable"))?;
+        // Initialised once, before anything asks for the table.
+        let _ = self.table.set(table);
+        Ok(())
+    }
+
     fn local(self: &Arc<Self>, cx: &LocalCx) -> LocalARPQuerier {
-        self.clock.get_or_init(|| cx.clock.clone());
-        LocalARPQuerier { shared: self.clone(), worker: cx.worker }
+        let table = self.table().clone();
+        table.used_by(cx, self.poll);
+        LocalARPQuerier { shared: self.clone(), table, worker: cx.worker }
     }
 
     fn handlers(h: &mut Handlers<ARPQuerier>) {
-        h.read("table", |q| q.neighbours.lock().text(q.now()));
+        table_handlers(h, |q| q.table());
         h.read("stats", |q| {
             format!("{} packets killed\n{} ARP queries sent\n", q.count(DROPS), q.count(QUERIES))
         });
         for (name, which) in [("queries", QUERIES), ("responses", RESPONSES), ("drops", DROPS)] {
             h.read(name, move |q| q.count(which).to_string());
         }
-        h.read("count", |q| q.neighbours.lock().entries().to_string());
-        h.read("length", |q| q.neighbours.lock().packets().to_string());
-        h.write("insert", ARPQuerier::insert);
-        h.write("delete", ARPQuerier::delete);
-        h.write("clear", |q, _, cx| {
-            let mut effects = Effects::default();
-            let mut change = q.neighbours.lock();
-            change.clear(&mut effects);
-            change.leave(effects);
-            cx.wake();
-            Ok(())
-        });
         h.read("ipaddr", |q| q.own.with(|own| Ipv4Addr::from_bits(own.ip).to_string()));
         h.write("ipaddr", |q, text, _| {
             let ip = value::<Ipv4Addr>(text)?.to_bits();
@@ -243,45 +216,41 @@ impl Class for ARPQuerier {
     }
 }
 
+/// Reads which table it shares, and where that is said.
+fn shared_table(args: &mut Args, cx: &Configure<'_>) -> Option<(NodeId, Span)> {
+    let name: String = args.keyword_if_given("TABLE")?;
+    for limit in LIMITS {
+        if args.keyword_if_given::<String>(limit).is_some() {
+            args.error(limit, format!("is for '{name}' to say, whose table this is"));
+        }
+    }
+    let node = cx.element(&name);
+    if node.is_none() {
+        args.error("TABLE", format!("no element named '{name}'"));
+    }
+    Some((node?, args.span_of("TABLE")))
+}
+
 impl ARPQuerier {
-    fn now(&self) -> Nanos {
-        self.clock.get().map_or(0, |clock| clock.now())
+    fn table(&self) -> &Arc<ARPTable> {
+        self.table.get_or_init(|| Arc::new(ARPTable::new(self.limits, self.workers)))
     }
 
     fn count(&self, which: usize) -> u64 {
         self.counts.sum(|c| c[which].get())
     }
-
-    fn insert(&self, text: &str, cx: &HandlerCx<'_>) -> Result<(), String> {
-        let Mapping(ip, mac) = value(text)?;
-        if ip.is_unspecified() {
-            return Err("no host has the address 0.0.0.0".to_owned());
-        }
-        let mut effects = Effects::default();
-        let mut change = self.neighbours.lock();
-        change.insert(ip.to_bits(), mac, self.now(), &mut effects);
-        change.leave(effects);
-        cx.wake();
-        Ok(())
-    }
-
-    fn delete(&self, text: &str, cx: &HandlerCx<'_>) -> Result<(), String> {
-        let ip: Ipv4Addr = value(text)?;
-        let mut effects = Effects::default();
-        let mut change = self.neighbours.lock();
-        let found = change.remove(ip.to_bits(), &mut effects);
-        change.leave(effects);
-        cx.wake();
-        if found { Ok(()) } else { Err(format!("{ip} is not in the table")) }
-    }
 }
 
 impl LocalARPQuerier {
+    fn change(&self) -> Change<'_> {
+        self.table.neighbours().lock(self.shared.poll)
+    }
+
     /// Lets packets wait whose address is not known, or sends those whose address is known but needs attention.
     fn want(&self, packets: Batch, cx: &Cx<'_>, out: &mut Out<'_>) {
         let own = self.shared.own.read(cx.reader);
         let mut effects = Effects::default();
-        let mut change = self.shared.neighbours.lock();
+        let mut change = self.change();
         for packet in packets {
             match packet.dst_ip() {
                 0 => self.lose(packet, NO_DESTINATION, out),
@@ -319,6 +288,7 @@ impl LocalARPQuerier {
                 Reason::Timeout => TIMEOUT,
                 Reason::Removed => REMOVED,
             };
+            self.table.drops[self.worker].add(1);
             self.lose(packet, loss, out);
         }
         self.query(&effects.queries, own, cx, out);
@@ -345,7 +315,7 @@ impl LocalARPQuerier {
     fn replies(&self, replies: Batch, cx: &Cx<'_>, out: &mut Out<'_>) {
         let own = self.shared.own.read(cx.reader);
         let mut effects = Effects::default();
-        let mut change = self.shared.neighbours.lock();
+        let mut change = self.change();
         for packet in replies {
             let Some((ip, mac)) = sound_reply(packet.data(), own) else {
                 out.lose(packet, BAD_REPLY);
@@ -385,7 +355,7 @@ impl Element for LocalARPQuerier {
             return self.replies(batch, cx, out);
         }
         let own = self.shared.own.read(cx.reader);
-        let neighbours = &self.shared.neighbours;
+        let neighbours = self.table.neighbours();
         let mut rest = Batch::empty();
         batch.retain(
             |p| {
@@ -402,7 +372,7 @@ impl Element for LocalARPQuerier {
     }
 
     fn run(&mut self, cx: &Cx<'_>, _: &mut Up<'_>, out: &mut Out<'_>) -> bool {
-        let mut change = self.shared.neighbours.lock();
+        let mut change = self.change();
         let mut effects = change.take_left();
         change.expire(cx.now, &mut effects);
         if let Some(time) = change.next_timeout() {
@@ -417,7 +387,7 @@ impl Element for LocalARPQuerier {
 impl Drop for LocalARPQuerier {
     fn drop(&mut self) {
         // Packets that wait when the router ends: neither sent nor lost.
-        self.shared.neighbours.lock().take_packets().into_iter().for_each(Packet::free);
+        self.change().take_packets().into_iter().for_each(Packet::free);
     }
 }
 

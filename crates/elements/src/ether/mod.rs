@@ -2,6 +2,7 @@
 
 mod arp_querier;
 mod arp_responder;
+mod arp_table;
 mod drop_broadcasts;
 mod ether_encap;
 mod ether_mirror;
@@ -10,11 +11,13 @@ mod host_ether_filter;
 mod mark_mac_header;
 mod neighbour_map;
 mod neighbours;
+mod waiting;
 
 use graph::{AnyClass, of};
 
 pub use arp_querier::ARPQuerier;
 pub use arp_responder::ARPResponder;
+pub use arp_table::ARPTable;
 pub use drop_broadcasts::DropBroadcasts;
 pub use ether_encap::EtherEncap;
 pub use ether_mirror::EtherMirror;
@@ -26,6 +29,7 @@ pub use mark_mac_header::MarkMACHeader;
 pub(crate) static CLASSES: &[&dyn AnyClass] = &[
     &of::<ARPQuerier>(),
     &of::<ARPResponder>(),
+    &of::<ARPTable>(),
     &of::<DropBroadcasts>(),
     &of::<EtherEncap>(),
     &of::<EtherMirror>(),

@@ -4,6 +4,7 @@
 //! grown old, or is learnt. Time comes in as an argument; what is to be done comes out as [`Effects`].
 
 use super::neighbour_map::{Entry, NeighbourMap};
+use super::waiting::Waiting;
 use epoch::Reader;
 use graph::{Nanos, SECOND};
 use packet::Packet;
@@ -31,8 +32,6 @@ pub struct Limits {
     pub entries: usize,
     /// After so long without news an address is forgotten and a waiting packet given up.
     pub timeout: Nanos,
-    /// After so long without news an address in use is asked for again.
-    pub poll: Nanos,
 }
 
 /// Why a packet was given up.
@@ -57,27 +56,18 @@ pub struct Effects {
     pub lost: Vec<(Packet, Reason)>,
 }
 
-/// An address that has been asked for and not been answered.
-#[derive(Debug)]
-struct Pending {
-    asked: Nanos,
-    /// Packets with their numbers; these ascend.
-    packets: VecDeque<(u64, Packet)>,
-}
-
-/// What the lock guards. The three orders are queues by time; items whose object has gone or changed are stale and
+/// What the lock guards. The two orders are queues by time; items whose object has gone or changed are stale and
 /// skipped when they come to the front.
 #[derive(Debug, Default)]
 struct State {
-    pending: HashMap<u32, Pending>,
-    /// Waiting packets, oldest first: since when, for which address, number.
-    waiting: VecDeque<(Nanos, u32, u64)>,
+    /// Addresses that have been asked for and not been answered, and when they were asked for last.
+    pending: HashMap<u32, Nanos>,
+    /// Packets to pending addresses.
+    waiting: Waiting,
     /// Queries for pending addresses, oldest first.
     asked: VecDeque<(Nanos, u32)>,
     /// News about known addresses, oldest first.
     learnt: VecDeque<(Nanos, u32)>,
-    packets: usize,
-    numbered: u64,
     /// What changes by handlers leave for a worker to do.
     left: Effects,
 }
@@ -102,10 +92,10 @@ impl Neighbours {
         self.known.fresh(ip, now, reader)
     }
 
-    /// Takes the lock for a number of changes.
-    pub fn lock(&self) -> Change<'_> {
+    /// Takes the lock for a number of changes. After `poll` without news an address in use is asked for again; 0 = never.
+    pub fn lock(&self, poll: Nanos) -> Change<'_> {
         let state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        Change { known: &self.known, limits: &self.limits, state }
+        Change { known: &self.known, limits: &self.limits, poll, state }
     }
 }
 
@@ -113,6 +103,7 @@ impl Neighbours {
 pub struct Change<'a> {
     known: &'a NeighbourMap,
     limits: &'a Limits,
+    poll: Nanos,
     state: MutexGuard<'a, State>,
 }
 
@@ -125,7 +116,7 @@ impl Change<'_> {
     pub fn want(&mut self, ip: u32, packet: Packet, now: Nanos, effects: &mut Effects) {
         self.expire(now, effects);
         if let Some(entry) = self.known.get(ip) {
-            if is_past(entry.updated, self.limits.poll, now) && now >= entry.attention {
+            if is_past(entry.updated, self.poll, now) && now >= entry.attention {
                 effects.queries.push(ip);
                 self.known.set_attention(ip, self.next_attention(entry.updated, now));
             }
@@ -139,7 +130,7 @@ impl Change<'_> {
     /// When an entry in use must be looked at again: to be polled or to be forgotten.
     fn next_attention(&self, updated: Nanos, now: Nanos) -> Nanos {
         let after = |limit: Nanos| if limit == 0 { Nanos::MAX } else { updated.saturating_add(limit) };
-        let poll = after(self.limits.poll);
+        let poll = after(self.poll);
         let poll = if now >= poll { now.saturating_add(QUERY_INTERVAL) } else { poll };
         poll.min(after(self.limits.timeout))
     }
@@ -147,11 +138,11 @@ impl Change<'_> {
     /// Makes sure that there is a pending entry, and queries if the last query is long enough ago.
     fn ask(&mut self, ip: u32, now: Nanos, effects: &mut Effects) {
         match self.state.pending.get_mut(&ip) {
-            Some(pending) if now < pending.asked.saturating_add(QUERY_INTERVAL) => return,
-            Some(pending) => pending.asked = now,
+            Some(asked) if now < asked.saturating_add(QUERY_INTERVAL) => return,
+            Some(asked) => *asked = now,
             None => {
                 self.make_room(effects);
-                self.state.pending.insert(ip, Pending { asked: now, packets: VecDeque::new() });
+                self.state.pending.insert(ip, now);
             }
         }
         self.state.asked.push_back((now, ip));
@@ -164,7 +155,7 @@ impl Change<'_> {
         while self.state.pending.len() >= MAX_PENDING || self.entries() >= entries {
             let State { asked, waiting, learnt, .. } = &mut *self.state;
             let oldest_unknown = asked.pop_front().map(|(_, ip)| ip);
-            if let Some(ip) = oldest_unknown.or_else(|| waiting.pop_front().map(|(_, ip, _)| ip)) {
+            if let Some(ip) = oldest_unknown.or_else(|| waiting.oldest().map(|(_, ip)| ip)) {
                 self.give_up(ip, Reason::Overflow, effects);
             } else if let Some((updated, ip)) = learnt.pop_front() {
                 self.forget(ip, updated);
@@ -176,69 +167,39 @@ impl Change<'_> {
 
     /// Lets a packet wait for a pending address.
     fn hold(&mut self, ip: u32, packet: Packet, now: Nanos, effects: &mut Effects) {
-        let state = &mut *self.state;
-        let Some(pending) = state.pending.get_mut(&ip) else {
-            return effects.lost.push((packet, Reason::Overflow));
-        };
-        if self.limits.entry_packets > 0
-            && pending.packets.len() >= self.limits.entry_packets
-            && let Some((_, oldest)) = pending.packets.pop_front()
+        let Limits { packets, entry_packets, .. } = *self.limits;
+        let waiting = &mut self.state.waiting;
+        if entry_packets > 0
+            && waiting.len_of(ip) >= entry_packets
+            && let Some(oldest) = waiting.pop(ip)
         {
-            state.packets -= 1;
             effects.lost.push((oldest, Reason::Overflow));
         }
-        state.numbered += 1;
-        pending.packets.push_back((state.numbered, packet));
-        state.waiting.push_back((now, ip, state.numbered));
-        state.packets += 1;
-        if self.limits.packets > 0 && state.packets > self.limits.packets {
-            self.drop_oldest(now, Reason::Overflow, effects);
-        }
-        let State { waiting, pending, packets, .. } = &mut *self.state;
-        if waiting.len() > 2 * *packets + SLACK {
-            waiting.retain(|(_, ip, number)| holds(pending, *ip, *number));
+        waiting.push(ip, packet, now);
+        if packets > 0
+            && waiting.len() > packets
+            && let Some((_, oldest)) = waiting.oldest()
+        {
+            self.drop_oldest(oldest, now, Reason::Overflow, effects);
         }
     }
 
-    /// Gives up the packet that has waited longest.
-    fn drop_oldest(&mut self, now: Nanos, reason: Reason, effects: &mut Effects) {
-        while let Some((_, ip, number)) = self.state.waiting.pop_front() {
-            if self.drop_packet(ip, number, now, reason, effects) {
-                return;
-            }
+    /// Gives up the packet that has waited longest for an address, and the address with the last one unless it was asked
+    /// for just now.
+    fn drop_oldest(&mut self, ip: u32, now: Nanos, reason: Reason, effects: &mut Effects) {
+        let State { waiting, pending, .. } = &mut *self.state;
+        effects.lost.extend(waiting.pop(ip).map(|packet| (packet, reason)));
+        let old = |asked: &Nanos| now >= asked.saturating_add(QUERY_INTERVAL);
+        if waiting.len_of(ip) == 0 && pending.get(&ip).is_some_and(old) {
+            pending.remove(&ip);
         }
     }
 
-    /// Gives up one packet, if it still waits: then it is the first of its entry.
-    fn drop_packet(
-        &mut self,
-        ip: u32,
-        number: u64,
-        now: Nanos,
-        reason: Reason,
-        effects: &mut Effects,
-    ) -> bool {
-        let state = &mut *self.state;
-        let Some(pending) = state.pending.get_mut(&ip) else { return false };
-        if pending.packets.front().is_none_or(|(n, _)| *n != number) {
-            return false;
-        }
-        if let Some((_, packet)) = pending.packets.pop_front() {
-            state.packets -= 1;
-            effects.lost.push((packet, reason));
-        }
-        if pending.packets.is_empty() && now >= pending.asked.saturating_add(QUERY_INTERVAL) {
-            state.pending.remove(&ip);
-        }
-        true
-    }
-
-    /// Gives up a pending entry with its packets.
+    /// Gives up a pending address with its packets.
     fn give_up(&mut self, ip: u32, reason: Reason, effects: &mut Effects) -> bool {
-        let Some(pending) = self.state.pending.remove(&ip) else { return false };
-        self.state.packets -= pending.packets.len();
-        effects.lost.extend(pending.packets.into_iter().map(|(_, packet)| (packet, reason)));
-        true
+        let was_pending = self.state.pending.remove(&ip).is_some();
+        effects.lost.extend(self.state.waiting.take(ip).map(|packet| (packet, reason)));
+        was_pending
     }
 
     /// Forgets a known entry unless it is newer than this.
@@ -269,10 +230,8 @@ impl Change<'_> {
         if state.learnt.len() > 2 * known.len() + SLACK {
             state.learnt.retain(|(updated, ip)| known.get(*ip).is_some_and(|e| e.updated == *updated));
         }
-        if let Some(pending) = state.pending.remove(&ip) {
-            state.packets -= pending.packets.len();
-            effects.sends.extend(pending.packets.into_iter().map(|(_, packet)| (mac, packet)));
-        }
+        state.pending.remove(&ip);
+        effects.sends.extend(state.waiting.take(ip).map(|packet| (mac, packet)));
     }
 
     /// Removes an address; false if it is not there.
@@ -285,11 +244,8 @@ impl Change<'_> {
     pub fn clear(&mut self, effects: &mut Effects) {
         self.known.clear();
         let state = &mut *self.state;
-        for (_, pending) in state.pending.drain() {
-            effects.lost.extend(pending.packets.into_iter().map(|(_, packet)| (packet, Reason::Removed)));
-        }
-        state.packets = 0;
-        state.waiting.clear();
+        effects.lost.extend(state.waiting.take_all().map(|packet| (packet, Reason::Removed)));
+        state.pending.clear();
         state.asked.clear();
         state.learnt.clear();
     }
@@ -297,19 +253,18 @@ impl Change<'_> {
     /// Forgets what is too old.
     pub fn expire(&mut self, now: Nanos, effects: &mut Effects) {
         let timeout = self.limits.timeout;
-        while let Some(&(since, ip, number)) = self.state.waiting.front()
-            && (is_past(since, timeout, now) || !holds(&self.state.pending, ip, number))
+        while let Some((since, ip)) = self.state.waiting.oldest()
+            && is_past(since, timeout, now)
         {
-            self.state.waiting.pop_front();
-            self.drop_packet(ip, number, now, Reason::Timeout, effects);
+            self.drop_oldest(ip, now, Reason::Timeout, effects);
         }
         while let Some(&(asked, ip)) = self.state.asked.front()
             && now >= asked.saturating_add(QUERY_INTERVAL)
         {
-            self.state.asked.pop_front();
-            let idle = |p: &Pending| p.asked == asked && p.packets.is_empty();
-            if self.state.pending.get(&ip).is_some_and(idle) {
-                self.state.pending.remove(&ip);
+            let State { asked: order, pending, waiting, .. } = &mut *self.state;
+            order.pop_front();
+            if waiting.len_of(ip) == 0 && pending.get(&ip) == Some(&asked) {
+                pending.remove(&ip);
             }
         }
         while let Some(&(updated, ip)) = self.state.learnt.front()
@@ -320,9 +275,9 @@ impl Change<'_> {
         }
     }
 
-    /// When the next waiting packet will have to be given up, at the earliest.
-    pub fn next_timeout(&self) -> Option<Nanos> {
-        let (since, ..) = self.state.waiting.front()?;
+    /// When the next waiting packet will have to be given up.
+    pub fn next_timeout(&mut self) -> Option<Nanos> {
+        let (since, _) = self.state.waiting.oldest()?;
         (self.limits.timeout > 0).then(|| since.saturating_add(self.limits.timeout))
     }
 
@@ -333,7 +288,7 @@ impl Change<'_> {
 
     /// Packets that wait.
     pub fn packets(&self) -> usize {
-        self.state.packets
+        self.state.waiting.len()
     }
 
     /// Leaves effects for a worker to carry out.
@@ -352,9 +307,8 @@ impl Change<'_> {
     /// Takes out all packets, at the end.
     pub fn take_packets(&mut self) -> Vec<Packet> {
         let state = &mut *self.state;
-        state.packets = 0;
-        let held = state.pending.drain().flat_map(|(_, p)| p.packets).map(|(_, packet)| packet);
-        let mut packets: Vec<Packet> = held.collect();
+        state.pending.clear();
+        let mut packets: Vec<Packet> = state.waiting.take_all().collect();
         let left = std::mem::take(&mut state.left);
         packets.extend(left.sends.into_iter().map(|(_, packet)| packet));
         packets.extend(left.lost.into_iter().map(|(packet, _)| packet));
@@ -365,7 +319,7 @@ impl Change<'_> {
     /// last query if unknown).
     pub fn text(&self, now: Nanos) -> String {
         let known = self.known.all().into_iter().map(|(ip, e)| (ip, 1, e.mac, e.updated));
-        let pending = self.state.pending.iter().map(|(ip, p)| (*ip, 0, [0; 6], p.asked));
+        let pending = self.state.pending.iter().map(|(ip, asked)| (*ip, 0, [0; 6], *asked));
         let mut rows: Vec<(u32, u8, Mac, Nanos)> = known.chain(pending).collect();
         rows.sort_unstable();
         rows.iter().fold(String::new(), |mut text, (ip, valid, mac, since)| {
@@ -378,30 +332,25 @@ impl Change<'_> {
     }
 }
 
-/// True if this packet still waits.
-fn holds(pending: &HashMap<u32, Pending>, ip: u32, number: u64) -> bool {
-    // Packets leave their entry in the order of their numbers.
-    pending.get(&ip).and_then(|p| p.packets.front()).is_some_and(|(first, _)| *first <= number)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use packet::Pool;
 
-    const LIMITS: Limits =
-        Limits { packets: 4, entry_packets: 0, entries: 0, timeout: 300 * SECOND, poll: 60 * SECOND };
+    const LIMITS: Limits = Limits { packets: 4, entry_packets: 0, entries: 0, timeout: 300 * SECOND };
+    const POLL: Nanos = 60 * SECOND;
 
     /// A table and what it has asked for, as text: `send MAC ID`, `query IP`, `lost REASON ID`.
     struct Rig {
         table: Neighbours,
+        poll: Nanos,
         pool: Pool,
         next: u8,
     }
 
     impl Rig {
         fn new(limits: Limits) -> Rig {
-            Rig { table: Neighbours::new(limits), pool: Pool::heap(100, 200), next: 0 }
+            Rig { table: Neighbours::new(limits), poll: POLL, pool: Pool::heap(100, 200), next: 0 }
         }
 
         fn told(&self, effects: Effects) -> String {
@@ -423,32 +372,32 @@ mod tests {
             self.next = self.next.wrapping_add(1);
             let mut effects = Effects::default();
             let packet = self.pool.packet(&[self.next]).unwrap();
-            self.table.lock().want(ip, packet, at, &mut effects);
+            self.table.lock(self.poll).want(ip, packet, at, &mut effects);
             self.told(effects)
         }
 
         fn learn(&mut self, ip: u32, mac: u8, at: Nanos) -> Option<String> {
             let mut effects = Effects::default();
-            let learnt = self.table.lock().learn(ip, [2, 0, 0, 0, 0, mac], at, &mut effects);
+            let learnt = self.table.lock(self.poll).learn(ip, [2, 0, 0, 0, 0, mac], at, &mut effects);
             let told = self.told(effects);
             learnt.then_some(told)
         }
 
         fn expire(&mut self, at: Nanos) -> String {
             let mut effects = Effects::default();
-            self.table.lock().expire(at, &mut effects);
+            self.table.lock(self.poll).expire(at, &mut effects);
             self.told(effects)
         }
 
         fn state(&self) -> (usize, usize) {
-            let change = self.table.lock();
+            let change = self.table.lock(self.poll);
             (change.entries(), change.packets())
         }
     }
 
     impl Drop for Rig {
         fn drop(&mut self) {
-            self.table.lock().take_packets().into_iter().for_each(Packet::free);
+            self.table.lock(self.poll).take_packets().into_iter().for_each(Packet::free);
             assert_eq!(self.pool.in_use(), 0);
         }
     }
@@ -503,16 +452,16 @@ mod tests {
         rig.want(1, 10 * S);
         rig.want(2, 20 * S);
         rig.learn(2, 2, 20 * S);
-        assert_eq!(rig.table.lock().next_timeout(), Some(300 * S));
+        assert_eq!(rig.table.lock(rig.poll).next_timeout(), Some(300 * S));
         assert_eq!(rig.expire(300 * S - 1), "");
         assert_eq!(rig.expire(300 * S), "lost Timeout 1");
         assert_eq!(rig.expire(310 * S), "lost Timeout 2");
         assert_eq!(rig.state(), (1, 0));
-        assert_eq!(rig.table.lock().next_timeout(), None);
+        assert_eq!(rig.table.lock(rig.poll).next_timeout(), None);
         assert_eq!(rig.want(2, 320 * S), "query 2", "forgotten, so asked again");
         let mut rig = Rig::new(Limits { timeout: 0, ..LIMITS });
         rig.want(1, 0);
-        assert_eq!((rig.expire(Nanos::MAX), rig.table.lock().next_timeout()), (String::new(), None));
+        assert_eq!((rig.expire(Nanos::MAX), rig.table.lock(rig.poll).next_timeout()), (String::new(), None));
     }
 
     #[test]
@@ -529,7 +478,8 @@ mod tests {
         assert_eq!(rig.want(1, 61 * S), "send 1 4, query 1");
         rig.learn(1, 1, 62 * S);
         assert_eq!(rig.want(1, 100 * S), "send 1 5");
-        let mut rig = Rig::new(Limits { poll: 0, ..LIMITS });
+        let mut rig = Rig::new(LIMITS);
+        rig.poll = 0;
         rig.want(1, 0);
         rig.learn(1, 1, 0);
         assert_eq!(rig.table.fresh(1, 300 * S - 1, &reader), Some([2, 0, 0, 0, 0, 1]));
@@ -546,7 +496,7 @@ mod tests {
         rig.learn(3, 3, 0);
         assert_eq!(rig.want(4, 0), "query 4", "the known one with the oldest news goes next");
         assert_eq!((rig.learn(1, 1, 0), rig.state()), (None, (2, 1)));
-        rig.table.lock().insert(9, [9; 6], 0, &mut Effects::default());
+        rig.table.lock(rig.poll).insert(9, [9; 6], 0, &mut Effects::default());
     }
 
     #[test]
@@ -555,13 +505,13 @@ mod tests {
         rig.want(1, 0);
         rig.want(2, 0);
         let mut effects = Effects::default();
-        assert!(rig.table.lock().remove(1, &mut effects));
-        assert!(!rig.table.lock().remove(1, &mut effects));
+        assert!(rig.table.lock(rig.poll).remove(1, &mut effects));
+        assert!(!rig.table.lock(rig.poll).remove(1, &mut effects));
         assert_eq!(rig.told(effects), "lost Removed 1");
         rig.learn(2, 2, 0);
         rig.want(3, 0);
         let mut effects = Effects::default();
-        rig.table.lock().clear(&mut effects);
+        rig.table.lock(rig.poll).clear(&mut effects);
         assert_eq!((rig.told(effects), rig.state()), ("lost Removed 3".to_owned(), (0, 0)));
     }
 
@@ -572,7 +522,7 @@ mod tests {
         rig.want(0x0a00_0001, S);
         rig.learn(0x0a00_0001, 7, 2 * S);
         assert_eq!(
-            rig.table.lock().text(2 * S + S / 2),
+            rig.table.lock(rig.poll).text(2 * S + S / 2),
             "10.0.0.1 1 02-00-00-00-00-07 0.500000\n10.0.0.2 0 00-00-00-00-00-00 2.500000\n"
         );
     }
@@ -585,8 +535,7 @@ mod tests {
             rig.want(1, i);
             rig.learn(1, 1, i);
         }
-        let change = rig.table.lock();
-        assert!(change.state.waiting.len() <= 2 + SLACK, "{}", change.state.waiting.len());
+        let change = rig.table.lock(rig.poll);
         assert!(change.state.learnt.len() <= 2 + SLACK + 1, "{}", change.state.learnt.len());
     }
 }

@@ -18,6 +18,12 @@
 //! - `PMTU`: the MTU of the next link, told with `unreachable, needfrag` (RFC 1191). Default: `MTU` if that is given,
 //!   else 0 = not told.
 //! - `SET_FIX_ANNO` (or `SETFIX`): true = ask `FixIPSrc` to set the source address. Default true.
+//! - `RATE_LIMIT`: true = send no more than Linux does (RFC 1812 §4.3.2.8): the next four say what that is. Default
+//!   false, as in Click, unless one of them is given.
+//! - `RATE`, `BURST`: messages a second, and at once after a pause, to all addresses together; `RATE` 0 = no limit.
+//!   Default 1000 and 50.
+//! - `HOST_RATE`, `HOST_BURST`: the same to one address. Default 1 and 6. There are 4096 such limits, which addresses
+//!   share by their hash.
 //!
 //! # Ports
 //! One input, one output; push or pull. Packets must have a network header mark. The destination annotation is set to
@@ -31,6 +37,7 @@
 //! - `bad_source`: its source address is not that of one host, or in `BADADDRS`.
 //! - `bad_destination`: its destination is a broadcast or multicast address, or in `BADADDRS`.
 //! - `no_room`: the buffer is too small for the message.
+//! - `rate_limited`: there have been as many messages as may be, in all or to this sender.
 //!
 //! # Example
 //! ```click
@@ -44,8 +51,11 @@
 
 use super::error::{Headers, MAX_LEN, Message, Refusal};
 use super::names;
+use super::rate::{Limits, Rate};
 use crate::ip::AddressSet;
-use graph::{Agnostic, Args, Class, ConfigErrors, Configure, Cx, LocalCx, Loss, Out, Simple, Spec, Text};
+use graph::{
+    Agnostic, Args, Class, ConfigErrors, Configure, Cx, LocalCx, Loss, Nanos, Out, Simple, Spec, Text,
+};
 use packet::wire::icmp;
 use packet::{Batch, Packet, anno};
 use std::net::Ipv4Addr;
@@ -53,6 +63,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU16, Ordering};
 
 const NO_ROOM: Loss = Loss(6);
+const RATE_LIMITED: Loss = Loss(7);
 /// No message is shorter: headers and eight bytes of an optionless packet (RFC 792).
 const MIN_LEN: u16 = 56;
 
@@ -75,6 +86,7 @@ pub struct ICMPError {
     message: Message,
     next_mtu: u16,
     fix_source: bool,
+    limits: Limits,
     /// Identification of the next message; one sequence for all workers.
     next_id: AtomicU16,
 }
@@ -95,6 +107,7 @@ impl Class for ICMPError {
             "bad_source",
             "bad_destination",
             "no_room",
+            "rate_limited",
         ],
         annotations: true,
         ..Spec::new("ICMPError", "1/1", "a/a")
@@ -107,6 +120,7 @@ impl Class for ICMPError {
         let next_mtu = args.keyword("PMTU", mtu.unwrap_or(0));
         let fix_source = args.keyword("SETFIX", true);
         let fix_source = args.keyword("SET_FIX_ANNO", fix_source);
+        let limits = limits(args);
         let source: Ipv4Addr = args.required("SRC");
         let kind: Text = args.required("TYPE");
         let code: Option<Text> = args.optional_if_given("CODE");
@@ -121,6 +135,7 @@ impl Class for ICMPError {
             message: Message { source: source.to_bits(), kind, code, bad, limit },
             next_mtu,
             fix_source,
+            limits,
             next_id: AtomicU16::new(1),
         })
     }
@@ -128,6 +143,18 @@ impl Class for ICMPError {
     fn local(self: &Arc<Self>, _: &LocalCx) -> Self::Local {
         Agnostic(LocalICMPError { shared: self.clone() })
     }
+}
+
+/// Reads the limits; none by default, those of Linux as soon as any is asked for.
+fn limits(args: &mut Args) -> Limits {
+    let mut given = |name: &str| args.keyword_if_given::<u32>(name);
+    let [rate, burst, host_rate, host_burst] = ["RATE", "BURST", "HOST_RATE", "HOST_BURST"].map(&mut given);
+    let any = [rate, burst, host_rate, host_burst].iter().any(Option::is_some);
+    if !args.keyword("RATE_LIMIT", any) {
+        return Limits::new(None, None);
+    }
+    let total = Rate::new(rate.unwrap_or(1000), burst.unwrap_or(50));
+    Limits::new(total, Rate::new(host_rate.unwrap_or(1), host_burst.unwrap_or(6)))
 }
 
 fn kind_and_code(args: &mut Args, kind: &Text, code: Option<&Text>) -> (u8, u8) {
@@ -174,10 +201,14 @@ impl ICMPError {
         }
     }
 
-    fn turn(&self, packet: &mut Packet) -> Result<(), Loss> {
+    fn turn(&self, packet: &mut Packet, now: Nanos) -> Result<(), Loss> {
         let bytes = packet.network().ok_or(Refusal::NoHeader)?;
         let id = self.next_id.fetch_add(1, Ordering::Relaxed);
         let headers = self.message.answer(bytes, packet.packet_type(), self.rest(packet), id)?;
+        // Only what would be sent counts.
+        if !self.limits.take(headers.destination, now) {
+            return Err(RATE_LIMITED);
+        }
         let offset = packet.network_offset().unwrap_or(0);
         wrap(packet, offset, &headers).ok_or(NO_ROOM)?;
         packet.clear_annos();
@@ -203,9 +234,9 @@ fn wrap(packet: &mut Packet, offset: usize, headers: &Headers) -> Option<()> {
 }
 
 impl Simple for LocalICMPError {
-    fn act(&mut self, batch: &mut Batch, _: &Cx<'_>, out: &mut Out<'_>) {
+    fn act(&mut self, batch: &mut Batch, cx: &Cx<'_>, out: &mut Out<'_>) {
         let shared = &*self.shared;
-        batch.retain_ok(|packet| shared.turn(packet), |packet, loss| out.lose(packet, loss));
+        batch.retain_ok(|packet| shared.turn(packet, cx.now), |packet, loss| out.lose(packet, loss));
     }
 }
 
@@ -217,7 +248,8 @@ mod tests {
 
     fn element(kind: u8, code: u8) -> ICMPError {
         let message = Message { source: 0x0a00_00fe, kind, code, bad: AddressSet::new(), limit: MAX_LEN };
-        ICMPError { message, next_mtu: 1400, fix_source: true, next_id: AtomicU16::new(9) }
+        let limits = Limits::new(None, None);
+        ICMPError { message, next_mtu: 1400, fix_source: true, limits, next_id: AtomicU16::new(9) }
     }
 
     /// A frame with a packet from 10.0.0.1 to 11.0.0.2 in it.
@@ -243,7 +275,7 @@ mod tests {
             (12, 1, [0; 4]),
         ] {
             let mut p = packet();
-            element(kind, code).turn(&mut p).unwrap();
+            element(kind, code).turn(&mut p, 0).unwrap();
             assert_eq!((p.len(), &p.data()[20..22], &p.data()[24..28]), (52, &[kind, code][..], &rest[..]));
             p.free();
         }
@@ -252,15 +284,15 @@ mod tests {
     #[test]
     fn marks_and_annotations_are_those_of_a_new_packet() {
         let mut p = packet();
-        element(11, 0).turn(&mut p).unwrap();
+        element(11, 0).turn(&mut p, 0).unwrap();
         assert_eq!((p.network_offset(), p.transport_offset(), p.mac_offset()), (Some(0), Some(20), None));
         assert_eq!((p.dst_ip(), p.anno_u8(anno::FIX_IP_SRC), p.anno_u8(anno::PAINT)), (0x0a00_0001, 1, 0));
         assert_eq!(p.data()[4..6], [0, 9]);
         // The answer is an ICMP error itself, so it gets none.
-        assert_eq!(element(11, 0).turn(&mut p), Err(Loss::from(Refusal::Icmp)));
+        assert_eq!(element(11, 0).turn(&mut p, 0), Err(Loss::from(Refusal::Icmp)));
         p.free();
         let mut unmarked = Pool::heap(4, 512).packet(&[0x45; 40]).unwrap();
-        assert_eq!(element(11, 0).turn(&mut unmarked), Err(Loss(0)));
+        assert_eq!(element(11, 0).turn(&mut unmarked, 0), Err(Loss(0)));
         unmarked.free();
     }
 
@@ -285,6 +317,39 @@ mod tests {
             ("10.0.0.1, redirect, MTU 20", "MTU: out of range, bound 56"),
         ] {
             assert!(error(bad).contains(want), "{bad}: {}", error(bad));
+        }
+    }
+
+    /// Messages sent, and lost, when two senders send 20 packets a second for two seconds.
+    fn sent(arguments: &str) -> String {
+        let text = format!(
+            "s :: RatedSource(DATA \\<45000018 00000000 40110000 0a000001 0b000002 01020304>, RATE 20, LIMIT 40)
+                 -> MarkIPHeader -> t :: Tee;
+             t[0] -> e :: ICMPError(10.0.0.254, timeexceeded{arguments}) -> c :: Counter -> Discard;
+             t[1] -> StoreData(15, \\<05>) -> e;"
+        );
+        let mut bench = Bench::new(&text, &Setup { burst: 1, ..Setup::default() }).unwrap();
+        bench.run().unwrap();
+        let result = format!("{} {:?}", bench.read("c.count"), bench.losses());
+        bench.end().unwrap();
+        result
+    }
+
+    #[test]
+    fn rates_are_limited_if_asked_for() {
+        for (arguments, passed) in [
+            ("", 80),
+            (", RATE_LIMIT false", 80),
+            // Each sender gets 6 at once, and another after a second.
+            (", RATE_LIMIT true", 14),
+            (", HOST_BURST 1", 4),
+            (", HOST_RATE 0, RATE 1, BURST 3", 4),
+            (", HOST_RATE 0", 80),
+            (", RATE 4, BURST 1, RATE_LIMIT false", 80),
+        ] {
+            let lost =
+                if passed < 80 { format!("[\"e.rate_limited = {}\"]", 80 - passed) } else { "[]".to_owned() };
+            assert_eq!(sent(arguments), format!("{passed} {lost}"), "{arguments}");
         }
     }
 }

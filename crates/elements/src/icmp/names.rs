@@ -2,7 +2,7 @@
 
 use graph::ArgError;
 
-/// Types by their first name; further names of a number are synonyms.
+/// Types by name.
 const TYPES: &[(&str, u8)] = &[
     ("echo-reply", 0),
     ("unreachable", 3),
@@ -19,9 +19,10 @@ const TYPES: &[(&str, u8)] = &[
     ("inforeq-reply", 16),
     ("maskreq", 17),
     ("maskreq-reply", 18),
-    ("dst-unreachable", 3),
-    ("paramprob", 12),
 ];
+
+/// Further names of types.
+const SYNONYMS: &[(&str, u8)] = &[("dst-unreachable", 3), ("paramprob", 12)];
 
 /// Codes by type and first name.
 const CODES: &[(u8, &str, u8)] = &[
@@ -62,10 +63,16 @@ pub(crate) fn code_name(kind: u8, code: u8) -> Option<&'static str> {
     CODES.iter().find(|(k, _, c)| (*k, *c) == (kind, code)).map(|(_, name, _)| *name)
 }
 
+/// The type of this name.
+pub(crate) fn type_number(name: &str) -> Option<u8> {
+    TYPES.iter().find(|(n, _)| *n == name).map(|(_, number)| *number)
+}
+
 /// Reads a type: a name or a number.
 pub(crate) fn parse_type(text: &str) -> Result<u8, ArgError> {
-    let named = TYPES.iter().find(|(name, _)| *name == text).map(|(_, number)| *number);
-    named.map_or_else(|| number(text, TYPES.iter().map(|(name, _)| *name)), Ok)
+    let all = || TYPES.iter().chain(SYNONYMS);
+    let named = all().find(|(name, _)| *name == text).map(|(_, number)| *number);
+    named.map_or_else(|| number(text, all().map(|(name, _)| *name)), Ok)
 }
 
 /// Reads a code of a type: a name or a number.

@@ -19,7 +19,7 @@
 //! // c.count = 6
 //! ```
 
-use super::anno_arg::AnnoOffset;
+use crate::anno_offset::AnnoOffset;
 use graph::{Agnostic, Args, Class, ConfigErrors, Configure, Cx, LocalCx, Loss, Out, Simple, Spec};
 use packet::{Batch, anno, wire};
 use std::sync::Arc;

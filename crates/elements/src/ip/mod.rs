@@ -1,7 +1,6 @@
 //! Elements of the IP layer.
 
 mod addresses;
-mod anno_arg;
 mod check_ip_header;
 mod check_ip_header2;
 mod dec_ip_ttl;

@@ -23,20 +23,14 @@
 //! // d.count = 20
 //! ```
 
-use graph::{
-    Args, Class, ConfigErrors, Configure, Cx, Element, Handlers, LocalCx, Out, Spec, State, Up, value,
-};
-use packet::Batch;
+use crate::quota::{Quota, active_handler, burst_handler, count_handlers, limit_handler};
+use graph::{Args, Class, ConfigErrors, Configure, Cx, Element, Handlers, LocalCx, Out, Spec, State, Up};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, AtomicUsize, Ordering::Relaxed};
 
 /// See the module.
 #[derive(Debug)]
 pub struct Unqueue {
-    burst: AtomicUsize,
-    limit: AtomicI64,
-    active: AtomicBool,
-    count: AtomicU64,
+    quota: Quota,
 }
 
 /// One worker's part of [`Unqueue`].
@@ -54,12 +48,7 @@ impl Class for Unqueue {
         let active = args.keyword("ACTIVE", true);
         let burst = args.optional("BURST", cx.burst);
         args.finish()?;
-        Ok(Unqueue {
-            burst: AtomicUsize::new(burst.clamp(1, Batch::MAX)),
-            limit: AtomicI64::new(limit),
-            active: AtomicBool::new(active),
-            count: AtomicU64::new(0),
-        })
+        Ok(Unqueue { quota: Quota::new(limit, burst, active) })
     }
 
     fn local(self: &Arc<Self>, _: &LocalCx) -> LocalUnqueue {
@@ -67,29 +56,10 @@ impl Class for Unqueue {
     }
 
     fn handlers(h: &mut Handlers<Unqueue>) {
-        h.read("count", |u| u.count.load(Relaxed).to_string());
-        h.write("reset", |u, _, cx| {
-            u.count.store(0, Relaxed);
-            cx.wake();
-            Ok(())
-        });
-        h.read("active", |u| u.active.load(Relaxed).to_string());
-        h.write("active", |u, text, cx| {
-            u.active.store(value(text)?, Relaxed);
-            cx.wake();
-            Ok(())
-        });
-        h.read("limit", |u| u.limit.load(Relaxed).to_string());
-        h.write("limit", |u, text, cx| {
-            u.limit.store(value(text)?, Relaxed);
-            cx.wake();
-            Ok(())
-        });
-        h.read("burst", |u| u.burst.load(Relaxed).to_string());
-        h.write("burst", |u, text, _| {
-            u.burst.store(value::<usize>(text)?.clamp(1, Batch::MAX), Relaxed);
-            Ok(())
-        });
+        count_handlers(h, |u| &u.quota);
+        active_handler(h, |u| &u.quota);
+        limit_handler(h, |u| &u.quota);
+        burst_handler(h, |u| &u.quota);
     }
 }
 
@@ -99,20 +69,17 @@ impl Element for LocalUnqueue {
     }
 
     fn run(&mut self, cx: &Cx<'_>, up: &mut Up<'_>, out: &mut Out<'_>) -> bool {
-        let u = &self.shared;
-        let left = match u64::try_from(u.limit.load(Relaxed)) {
-            Ok(limit) => usize::try_from(limit.saturating_sub(u.count.load(Relaxed))).unwrap_or(usize::MAX),
-            Err(_) => usize::MAX,
-        };
-        if left == 0 || !u.active.load(Relaxed) {
+        let quota = &self.shared.quota;
+        let left = quota.left();
+        if left == 0 || !quota.is_active() {
             return false;
         }
-        let batch = up.pull(0, left.min(u.burst.load(Relaxed)), cx, out);
+        let batch = up.pull(0, left.min(quota.burst()), cx, out);
         if batch.is_empty() {
             up.wait(out);
             return false;
         }
-        u.count.fetch_add(batch.len() as u64, Relaxed);
+        quota.add(batch.len());
         out.emit(0, batch);
         out.wake();
         true

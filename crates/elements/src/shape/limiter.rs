@@ -1,11 +1,12 @@
 //! Pulling no faster than a rate: what `RatedUnqueue`, `Shaper` and their kin have in common.
 
 use super::bucket::{Bucket, Capacity};
+use crate::quota::{Quota, active_handler, count_handlers};
 use graph::{Args, Class, Cx, Element, Handlers, Nanos, Out, Up, value};
 use lang::args::{Bandwidth, FromArg};
 use packet::Batch;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::Relaxed};
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 
 /// What is limited.
@@ -23,9 +24,7 @@ pub struct Limit {
     unit: Unit,
     rate: AtomicU64,
     capacity: Capacity,
-    burst: AtomicUsize,
-    active: AtomicBool,
-    count: AtomicU64,
+    quota: Quota,
 }
 
 /// Reads `BURST_DURATION` and `BURST_SIZE` (`BURST_BYTES`).
@@ -58,14 +57,7 @@ impl Limit {
         let capacity = capacity(args);
         let burst: usize = args.keyword("BURST", burst);
         let active = args.keyword("ACTIVE", true);
-        Arc::new(Limit {
-            unit,
-            rate: AtomicU64::new(rate),
-            capacity,
-            burst: AtomicUsize::new(burst.clamp(1, Batch::MAX)),
-            active: AtomicBool::new(active),
-            count: AtomicU64::new(0),
-        })
+        Arc::new(Limit { unit, rate: AtomicU64::new(rate), capacity, quota: Quota::new(-1, burst, active) })
     }
 }
 
@@ -82,17 +74,8 @@ pub fn limit_handlers<C: Class + AsRef<Limit>>(h: &mut Handlers<C>) {
         cx.wake();
         Ok(())
     });
-    h.read("count", |c| c.as_ref().count.load(Relaxed).to_string());
-    h.write("reset", |c, _, _| {
-        c.as_ref().count.store(0, Relaxed);
-        Ok(())
-    });
-    h.read("active", |c| c.as_ref().active.load(Relaxed).to_string());
-    h.write("active", |c, text, cx| {
-        c.as_ref().active.store(value(text)?, Relaxed);
-        cx.wake();
-        Ok(())
-    });
+    count_handlers(h, |c| &c.as_ref().quota);
+    active_handler(h, |c| &c.as_ref().quota);
 }
 
 fn read_bandwidth(text: &str) -> Result<u64, String> {
@@ -144,7 +127,7 @@ impl Limiter {
                 batch
             }
         };
-        limit.count.fetch_add(batch.len() as u64, Relaxed);
+        limit.quota.add(batch.len());
         Ok(batch)
     }
 }
@@ -159,10 +142,10 @@ impl Element for RatedMover {
     }
 
     fn run(&mut self, cx: &Cx<'_>, up: &mut Up<'_>, out: &mut Out<'_>) -> bool {
-        if !self.0.limit.active.load(Relaxed) {
+        if !self.0.limit.quota.is_active() {
             return false;
         }
-        let burst = self.0.limit.burst.load(Relaxed);
+        let burst = self.0.limit.quota.burst();
         match self.0.pull(burst, cx, up, out) {
             Err(Nanos::MAX) => false,
             Err(time) => {
@@ -188,7 +171,7 @@ pub struct RatedPull(pub Limiter);
 
 impl Element for RatedPull {
     fn pull(&mut self, _: usize, max: usize, cx: &Cx<'_>, up: &mut Up<'_>, out: &mut Out<'_>) -> Batch {
-        if !self.0.limit.active.load(Relaxed) {
+        if !self.0.limit.quota.is_active() {
             return Batch::empty();
         }
         self.0.pull(max, cx, up, out).unwrap_or_else(|time| {

@@ -29,10 +29,9 @@
 //! ```
 
 use super::source::{LocalSource, Source, source_handlers};
+use crate::basic::{DEFAULT_DATA, with_length};
 use graph::{Args, Class, ConfigErrors, Configure, Handlers, LocalCx, Spec, State};
 use std::sync::Arc;
-
-const DEFAULT_DATA: &[u8; 64] = b"A packet of RouteBricks: sixty-four bytes of text, neither more.";
 
 /// See the module.
 #[derive(Debug)]
@@ -54,15 +53,9 @@ impl Class for RatedSource {
         let rate = args.optional("RATE", 10);
         let limit = args.optional("LIMIT", -1);
         let active = args.optional("ACTIVE", true);
-        let length = args.keyword("LENGTH", data.len());
+        let data = with_length(args, &data);
         let stop = args.keyword("STOP", false);
-        if length > data.len() && data.is_empty() {
-            args.error("LENGTH", "there is no DATA to repeat");
-        } else if length > usize::from(u16::MAX) {
-            args.error("LENGTH", "out of range, bound 65535");
-        }
         args.finish()?;
-        let data = data.iter().copied().cycle().take(length).collect();
         Ok(RatedSource(Arc::new(Source::new(data, rate, limit, active, stop, cx.burst))))
     }
 

@@ -1,10 +1,11 @@
 //! Making packets at a rate: what `RatedSource` and `FastUDPSource` have in common.
 
 use super::bucket::{Bucket, Capacity};
+use crate::quota::{Quota, active_handler, count_handlers, limit_handler};
 use graph::{Class, Cx, Element, Handlers, LocalCx, Loss, Nanos, Out, Up, value};
 use packet::Batch;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 const NO_BUFFER: Loss = Loss(0);
 
@@ -18,11 +19,8 @@ pub struct Source {
     /// Packets a second; 0 with `unlimited` = as fast as possible.
     rate: AtomicU64,
     unlimited: bool,
-    limit: AtomicI64,
-    active: AtomicBool,
-    count: AtomicU64,
+    quota: Quota,
     stop: bool,
-    burst: usize,
 }
 
 impl std::fmt::Debug for Source {
@@ -39,11 +37,8 @@ impl Source {
             vary: None,
             rate: AtomicU64::new(rate),
             unlimited: false,
-            limit: AtomicI64::new(limit),
-            active: AtomicBool::new(active),
-            count: AtomicU64::new(0),
+            quota: Quota::new(limit, burst, active),
             stop,
-            burst: burst.clamp(1, Batch::MAX),
         }
     }
 
@@ -58,44 +53,19 @@ impl Source {
         self.vary = Some(vary);
         self
     }
-
-    /// How many packets may still be sent.
-    fn left(&self) -> usize {
-        match u64::try_from(self.limit.load(Relaxed)) {
-            Ok(limit) => {
-                usize::try_from(limit.saturating_sub(self.count.load(Relaxed))).unwrap_or(usize::MAX)
-            }
-            Err(_) => usize::MAX,
-        }
-    }
 }
 
 /// The handlers `count`, `reset`, `rate`, `limit`, `active`.
 pub fn source_handlers<C: Class + AsRef<Source>>(h: &mut Handlers<C>) {
-    h.read("count", |c| c.as_ref().count.load(Relaxed).to_string());
-    h.write("reset", |c, _, cx| {
-        c.as_ref().count.store(0, Relaxed);
-        cx.wake();
-        Ok(())
-    });
+    count_handlers(h, |c| &c.as_ref().quota);
     h.read("rate", |c| c.as_ref().rate.load(Relaxed).to_string());
     h.write("rate", |c, text, cx| {
         c.as_ref().rate.store(value(text)?, Relaxed);
         cx.wake();
         Ok(())
     });
-    h.read("limit", |c| c.as_ref().limit.load(Relaxed).to_string());
-    h.write("limit", |c, text, cx| {
-        c.as_ref().limit.store(value(text)?, Relaxed);
-        cx.wake();
-        Ok(())
-    });
-    h.read("active", |c| c.as_ref().active.load(Relaxed).to_string());
-    h.write("active", |c, text, cx| {
-        c.as_ref().active.store(value(text)?, Relaxed);
-        cx.wake();
-        Ok(())
-    });
+    limit_handler(h, |c| &c.as_ref().quota);
+    active_handler(h, |c| &c.as_ref().quota);
 }
 
 /// One worker's part of a source.
@@ -123,14 +93,14 @@ impl LocalSource {
 
     /// True if something is to be sent, now or later.
     fn is_on(&self) -> bool {
-        self.shared.active.load(Relaxed) && self.shared.left() > 0
+        self.shared.quota.is_active() && self.shared.quota.left() > 0
     }
 
     /// Up to `max` packets; or from when on there may be one.
     fn make(&mut self, max: usize, cx: &Cx<'_>, out: &mut Out<'_>) -> Result<Batch, Nanos> {
         let s = &self.shared;
         let rate = s.rate.load(Relaxed);
-        let mut wanted = max.min(s.burst).min(s.left());
+        let mut wanted = max.min(s.quota.burst()).min(s.quota.left());
         if !(s.unlimited && rate == 0) {
             let bucket = self.bucket.get_or_insert_with(|| Bucket::new(rate, Capacity::Default, cx.now));
             if bucket.rate() != rate {
@@ -143,7 +113,7 @@ impl LocalSource {
             wanted = wanted.min(usize::try_from(tokens).unwrap_or(usize::MAX));
         }
         if let Some(vary) = &s.vary {
-            let count = s.count.load(Relaxed);
+            let count = s.quota.count();
             if count >= self.changes_at || count == 0 {
                 self.changes_at = vary(count, &mut self.data);
             }
@@ -163,8 +133,8 @@ impl LocalSource {
         if let Some(bucket) = &mut self.bucket {
             bucket.take(wanted as u64);
         }
-        s.count.fetch_add(batch.len() as u64, Relaxed);
-        if s.left() == 0 && s.stop {
+        s.quota.add(batch.len());
+        if s.quota.left() == 0 && s.stop {
             out.stop_driver();
         }
         Ok(batch)

@@ -15,6 +15,7 @@
 //! # }
 //! ```
 
+mod names;
 mod net;
 mod number;
 mod reader;
@@ -22,6 +23,7 @@ mod split;
 mod value;
 mod words;
 
+pub use names::{Named, Names, names_by_scope};
 pub use net::{Ipv4Prefix, Ipv6Prefix, ethernet_address};
 pub use number::{Bandwidth, bandwidth, boolean, nanoseconds, real, signed, unsigned};
 pub use reader::Args;

@@ -1,5 +1,6 @@
 //! Addresses and prefixes.
 
+use super::names::Names;
 use super::value::{ArgError, FromArg};
 use crate::text::Text;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -73,11 +74,33 @@ fn length(text: &str, bits: u8, mask: impl Fn(&str) -> Option<u128>) -> Result<u
     Ok(ones as u8)
 }
 
+/// An address that is read by `parse`, or has a name.
+fn address<T: std::str::FromStr>(
+    text: &str,
+    names: Option<&Names>,
+    find: impl Fn(&Names, &str) -> Option<T>,
+) -> Result<T, ArgError> {
+    let named = || names.and_then(|names| find(names, text));
+    text.parse().ok().or_else(named).ok_or_else(|| {
+        let nearest = names.and_then(|names| names.nearest(text));
+        nearest.map_or_else(ArgError::parse, |name| ArgError::parse().help(format!("did you mean `{name}`?")))
+    })
+}
+
+/// With advice, unless there is some.
+fn or_help(mut error: ArgError, text: &str) -> ArgError {
+    error.help.get_or_insert_with(|| text.to_owned());
+    error
+}
+
 impl FromArg for Ipv4Prefix {
     /// `a/len`, `a/mask`, or a bare address, which is a /32.
     fn from_arg(arg: &Text) -> Result<Ipv4Prefix, ArgError> {
+        if let Some(prefix) = arg.names().and_then(|names| names.ip_prefix(&arg.text)) {
+            return Ok(prefix);
+        }
         let (address, tail) = arg.text.split_once('/').map_or((&*arg.text, None), |(a, t)| (a, Some(t)));
-        let address = address.parse().map_err(|_| ArgError::parse())?;
+        let address = self::address(address, arg.names(), Names::ip)?;
         let mask = |t: &str| t.parse().ok().map(|m: Ipv4Addr| u128::from(m.to_bits()) << 96);
         let length = tail.map_or(Ok(32), |t| length(t, 32, mask))?;
         Ok(Ipv4Prefix { address, length })
@@ -90,8 +113,11 @@ impl FromArg for Ipv4Prefix {
 impl FromArg for Ipv6Prefix {
     /// `a/len`, `a/mask`, or a bare address, which is a /128.
     fn from_arg(arg: &Text) -> Result<Ipv6Prefix, ArgError> {
+        if let Some(prefix) = arg.names().and_then(|names| names.ip6_prefix(&arg.text)) {
+            return Ok(prefix);
+        }
         let (address, tail) = arg.text.split_once('/').map_or((&*arg.text, None), |(a, t)| (a, Some(t)));
-        let address = address.parse().map_err(|_| ArgError::parse())?;
+        let address = self::address(address, arg.names(), Names::ip6)?;
         let mask = |t: &str| t.parse().ok().map(Ipv6Addr::to_bits);
         let length = tail.map_or(Ok(128), |t| length(t, 128, mask))?;
         Ok(Ipv6Prefix { address, length })
@@ -103,7 +129,8 @@ impl FromArg for Ipv6Prefix {
 
 impl FromArg for Ipv4Addr {
     fn from_arg(arg: &Text) -> Result<Ipv4Addr, ArgError> {
-        arg.text.parse().map_err(|_| ArgError::parse().help("IPv4 addresses are written `192.0.2.1`"))
+        let help = "IPv4 addresses are written `192.0.2.1`";
+        address(&arg.text, arg.names(), Names::ip).map_err(|e| or_help(e, help))
     }
     fn placeholder() -> Ipv4Addr {
         Ipv4Addr::UNSPECIFIED
@@ -112,7 +139,8 @@ impl FromArg for Ipv4Addr {
 
 impl FromArg for Ipv6Addr {
     fn from_arg(arg: &Text) -> Result<Ipv6Addr, ArgError> {
-        arg.text.parse().map_err(|_| ArgError::parse().help("IPv6 addresses are written `2001:db8::1`"))
+        let help = "IPv6 addresses are written `2001:db8::1`";
+        address(&arg.text, arg.names(), Names::ip6).map_err(|e| or_help(e, help))
     }
     fn placeholder() -> Ipv6Addr {
         Ipv6Addr::UNSPECIFIED
@@ -121,7 +149,10 @@ impl FromArg for Ipv6Addr {
 
 impl FromArg for IpAddr {
     fn from_arg(arg: &Text) -> Result<IpAddr, ArgError> {
-        arg.text.parse().map_err(|_| ArgError::parse())
+        let either = |names: &Names, text: &str| {
+            names.ip(text).map(IpAddr::V4).or_else(|| names.ip6(text).map(IpAddr::V6))
+        };
+        address(&arg.text, arg.names(), either)
     }
     fn placeholder() -> IpAddr {
         IpAddr::V4(Ipv4Addr::UNSPECIFIED)
@@ -150,7 +181,8 @@ pub fn ethernet_address(text: &str) -> Result<[u8; 6], ArgError> {
 /// An Ethernet address.
 impl FromArg for [u8; 6] {
     fn from_arg(arg: &Text) -> Result<[u8; 6], ArgError> {
-        ethernet_address(&arg.text)
+        let named = |e| arg.names().and_then(|names| names.ether(&arg.text)).ok_or(e);
+        ethernet_address(&arg.text).or_else(named)
     }
     fn placeholder() -> [u8; 6] {
         [0; 6]

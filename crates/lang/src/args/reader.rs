@@ -1,5 +1,6 @@
 //! Reading an element's arguments.
 
+use super::names::Names;
 use super::split::{keyword, split};
 use super::value::{ArgError, FromArg};
 use crate::diagnostic::{Diagnostic, Label, has_errors};
@@ -7,6 +8,7 @@ use crate::flat::Flat;
 use crate::source::Span;
 use crate::suggest::nearest;
 use crate::text::Text;
+use std::sync::Arc;
 
 /// The arguments of one element, taken one after the other. A value that cannot be read is recorded as an error
 /// and replaced by a placeholder; [`Args::finish`] returns all errors, so nothing may be used before that.
@@ -39,11 +41,16 @@ impl Args {
         }
     }
 
-    /// The arguments of an element; its errors say `While configuring 'name :: Class'`.
-    pub fn of(flat: &Flat, element: usize) -> Args {
+    /// The arguments of an element, with the names for addresses in each scope (see [`super::names_by_scope`]); its
+    /// errors say `While configuring 'name :: Class'`.
+    pub fn of(flat: &Flat, element: usize, names: &[Option<Arc<Names>>]) -> Args {
         let Some(e) = flat.elements.get(element) else { return Args::new(&Text::default()) };
         let text = format!("While configuring '{} :: {}'", e.name, e.class);
-        Args { context: Some(Label { span: e.span, text }), uses: flat.uses(element), ..Args::new(&e.config) }
+        let args = match names.get(e.scope) {
+            Some(Some(names)) => Args::new(&e.config.clone().with_names(names.clone())),
+            _ => Args::new(&e.config),
+        };
+        Args { context: Some(Label { span: e.span, text }), uses: flat.uses(element), ..args }
     }
 
     /// Only these words are keywords; other arguments that begin with upper-case words are positional.

@@ -1,6 +1,6 @@
 //! `check`: everything that can be said about a configuration without opening devices or files.
 
-use super::{Done, Output};
+use super::{Done, Output, Workers};
 use crate::config::{ConfigArgs, Configuration};
 use clap::Args;
 
@@ -9,12 +9,15 @@ use clap::Args;
 pub struct CheckArgs {
     #[command(flatten)]
     config: ConfigArgs,
+
+    #[command(flatten)]
+    workers: Workers,
 }
 
 /// Prints every mistake, or how large the graph is.
 pub fn check(args: &CheckArgs) -> Done {
     let configuration = Configuration::load(&args.config)?;
-    configuration.check_arguments()?;
+    configuration.check_elements(args.workers.count())?;
     let (elements, connections) = (configuration.flat.elements.len(), configuration.flat.connections.len());
     let mut out = Output::stdout();
     let plural = |n: usize, what| format!("{n} {what}{}", if n == 1 { "" } else { "s" });

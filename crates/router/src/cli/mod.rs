@@ -12,7 +12,7 @@ mod table;
 pub use output::{Output, columns};
 
 use crate::config::Reported;
-use clap::{CommandFactory, Parser, Subcommand};
+use clap::{Args, CommandFactory, Parser, Subcommand};
 use std::process::ExitCode;
 
 /// A software router: Click configurations on DPDK ports, pcap files and memory
@@ -42,6 +42,21 @@ enum Command {
     Show(show::ShowArgs),
     /// Say what this machine lacks for fast packets, and how to mend it
     Doctor(crate::doctor::DoctorArgs),
+}
+
+/// How many workers a configuration has.
+#[derive(Debug, Args)]
+struct Workers {
+    /// Workers: threads that each own their queues and their instances of the elements
+    #[arg(short = 'j', long, value_name = "N", default_value_t = 1)]
+    #[arg(value_parser = clap::value_parser!(u16).range(1..=256))]
+    workers: u16,
+}
+
+impl Workers {
+    fn count(&self) -> usize {
+        self.workers.into()
+    }
 }
 
 /// What a command gives when it has failed: what is wrong was printed.

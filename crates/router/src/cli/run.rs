@@ -1,6 +1,6 @@
 //! `run`: a configuration until its end.
 
-use super::Done;
+use super::{Done, Workers};
 use crate::api::Server;
 use crate::config::{ConfigArgs, Configuration, Reported};
 use crate::run::RunOptions;
@@ -15,10 +15,8 @@ pub struct RunArgs {
     #[command(flatten)]
     config: ConfigArgs,
 
-    /// Workers: threads that each own their queues and their instances of the elements
-    #[arg(short = 'j', long, value_name = "N", default_value_t = 1)]
-    #[arg(value_parser = clap::value_parser!(u16).range(1..=256))]
-    workers: u16,
+    #[command(flatten)]
+    workers: Workers,
 
     /// Packets that move together; 1 gives exactly Click's order
     #[arg(long, value_name = "N", default_value_t = 64)]
@@ -51,7 +49,7 @@ pub struct RunArgs {
 pub fn run(args: &RunArgs) -> Done {
     let Configuration { flat, sources, .. } = Configuration::load(&args.config)?;
     let options = RunOptions {
-        workers: args.workers.into(),
+        workers: args.workers.count(),
         burst: args.burst.into(),
         cpus: args.cpus.as_ref().map_or(Vec::new(), |p| p.0.clone()),
         simulated: args.simtime,

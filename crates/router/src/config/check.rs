@@ -2,56 +2,47 @@
 
 use elements::classes;
 use elements::harness::Names;
-use graph::{AnyClass, Args, Configure, Diagnostic, NodeId, Phase, Plan};
-use io::{Claim, Devices, Limits, NoDevices, OpenError, Port};
+use graph::{AnyClass, AnyShared, Args, Clock, Configure, Diagnostic, NodeId, Options, Phase, Plan, Router};
+use io::memory::MemoryDevices;
+use io::{Devices, Limits, NoDevices, OpenError};
+use lang::args::{Names as AddressNames, names_by_scope};
 use lang::{ClassTable, Flat, SourceMap, compile};
-use packet::Pool;
 use std::sync::Arc;
 
-/// Queues that any device is said to have.
+/// Queues that any device is said to have: one for each worker that `run` can have.
 const QUEUES: u16 = 256;
 
 /// Grants whatever a configuration asks of any device, and opens none.
-struct AnyDevice(NoDevices);
-
-impl Default for AnyDevice {
-    fn default() -> AnyDevice {
-        AnyDevice(NoDevices::new(""))
-    }
+fn any_device() -> Arc<dyn Devices> {
+    let limits = Limits { rx_queues: QUEUES, tx_queues: QUEUES };
+    Arc::new(MemoryDevices::any(NoDevices::new("").pool(), limits, refuse))
 }
 
-impl Devices for AnyDevice {
-    fn limits(&self, _: &str) -> Result<Limits, OpenError> {
-        Ok(Limits { rx_queues: QUEUES, tx_queues: QUEUES })
-    }
+/// What is wrong with a device's name, whatever devices there are.
+#[cfg(feature = "dpdk")]
+fn refuse(name: &str) -> Option<OpenError> {
+    dpdk::refuse_name(name)
+}
 
-    fn claim(&self, _: &str, _: Claim) -> Result<(), OpenError> {
-        Ok(())
-    }
+#[cfg(not(feature = "dpdk"))]
+fn refuse(_: &str) -> Option<OpenError> {
+    None
+}
 
-    fn start(&self) -> Result<(), OpenError> {
-        Ok(())
-    }
-
-    fn port(&self, name: &str) -> Result<Arc<dyn Port>, OpenError> {
-        self.0.port(name)
-    }
-
-    fn pool(&self) -> Pool {
-        self.0.pool()
-    }
-
-    fn set_pool_size(&self, _: usize, _: u16) {}
-
-    fn stop(&self) {}
+/// Mistakes and warnings that `run` with this many workers would show, as far as nothing must be opened for them.
+pub fn elements(plan: &Plan, flat: &Flat, workers: usize) -> Vec<Diagnostic> {
+    let clock = Arc::new(Clock::simulated(0));
+    Router::check(plan, flat, &Options { workers, burst: 64, clock, devices: any_device() })
 }
 
 /// Lets every element of a known class read its arguments.
-pub fn arguments(flat: &Flat) -> Vec<Diagnostic> {
-    let devices: Arc<dyn Devices> = Arc::new(AnyDevice::default());
+fn arguments(flat: &Flat) -> Vec<Diagnostic> {
+    let devices = any_device();
     let ports = ports(flat);
     let mut found = Vec::new();
+    let mut names = Vec::new();
     for phase in [Phase::Info, Phase::Normal] {
+        let mut values = Vec::new();
         for ((i, element), &(inputs, outputs)) in flat.elements.iter().enumerate().zip(&ports) {
             let Some(class) = classes().find(&element.class).filter(|c| c.spec().phase == phase) else {
                 continue;
@@ -66,16 +57,25 @@ pub fn arguments(flat: &Flat) -> Vec<Diagnostic> {
                 burst: 32,
                 resolve: &|name| flat.resolve(i, name).map(NodeId::new),
             };
-            found.extend(configure(flat, i, class, &cx));
+            match configure(flat, i, class, &cx, &names) {
+                Ok(value) => values.push((i, value)),
+                Err(errors) => found.extend(errors),
+            }
         }
+        names = names_by_scope(flat, values.iter().filter_map(|(i, value)| Some((*i, value.names()?))));
     }
     found
 }
 
-fn configure(flat: &Flat, i: usize, class: &'static dyn AnyClass, cx: &Configure<'_>) -> Vec<Diagnostic> {
-    let mut args = Args::of(flat, i);
-    let errors = match class.configure(&mut args, cx) {
-        Ok(_) => return args.take_warnings(),
+fn configure(
+    flat: &Flat,
+    i: usize,
+    class: &'static dyn AnyClass,
+    cx: &Configure<'_>,
+    names: &[Option<Arc<AddressNames>>],
+) -> Result<Arc<dyn AnyShared>, Vec<Diagnostic>> {
+    let errors = match class.configure(&mut Args::of(flat, i, names), cx) {
+        Ok(value) => return Ok(value),
         Err(errors) => errors.0,
     };
     let span = flat.elements.get(i).map(|e| e.span).unwrap_or_default();
@@ -86,7 +86,7 @@ fn configure(flat: &Flat, i: usize, class: &'static dyn AnyClass, cx: &Configure
         }
         d
     };
-    errors.into_iter().map(within).collect()
+    Err(errors.into_iter().map(within).collect())
 }
 
 /// Numbers of inputs and outputs that connections use, by element.

@@ -7,7 +7,6 @@
 mod check;
 mod source;
 
-pub use check::arguments;
 pub use source::{ConfigArgs, Text, reason};
 
 use elements::classes;
@@ -64,12 +63,13 @@ impl Configuration {
         }
     }
 
-    /// Lets all elements read their arguments, without opening anything. Warnings are printed.
+    /// Lets all elements read their arguments and look at each other as for a run with this many workers, without
+    /// opening anything. Warnings are printed.
     ///
     /// # Errors
-    /// If there are mistakes in them, which were printed.
-    pub fn check_arguments(&self) -> Result<(), Reported> {
-        let found = arguments(&self.flat);
+    /// If there are mistakes, which were printed.
+    pub fn check_elements(&self, workers: usize) -> Result<(), Reported> {
+        let found = check::elements(&self.plan, &self.flat, workers);
         report(&found, &self.sources);
         if has_errors(&found) { Err(Reported) } else { Ok(()) }
     }

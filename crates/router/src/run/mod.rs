@@ -65,6 +65,7 @@ pub fn run<S>(
     };
     drop(graph_options);
     eprint!("{}", render(router.warnings(), sources, color));
+    router.devices().warnings().iter().for_each(|w| eprintln!("warning: {w}"));
     let engines = router.engines();
     let served = serve(&router).map_err(|e| {
         eprintln!("error: {e}");

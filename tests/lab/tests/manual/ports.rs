@@ -103,8 +103,11 @@ fn commands_for_operators_do_what_they_say() -> Result<()> {
             if fs::OpenOptions::new().write(true).open(file).is_ok() {
                 run(&place, &command.replace(variable, now.trim()))?;
             }
-        } else if command.starts_with("grep Huge ") || command.starts_with("ip netns exec ") {
-            assert!(!run(&place, &within(&command))?.is_empty(), "{place}: {command}");
+        } else if command.starts_with("grep Huge ") {
+            assert!(!run(&place, &command)?.is_empty(), "{place}: {command}");
+        } else if command.starts_with("ip netns exec ") {
+            // ethtool speaks only of what changed unasked.
+            run(&place, &within(&command))?;
         } else {
             panic!("{place} shows `{command}`, which no test runs: add it to {}", file!());
         }

@@ -62,24 +62,6 @@ const PORTS: &[(&str, u32)] = &[
     ("pop3s", 995),
 ];
 
-const ICMP_TYPES: &[(&str, u32)] = &[
-    ("echo-reply", 0),
-    ("unreachable", 3),
-    ("sourcequench", 4),
-    ("redirect", 5),
-    ("echo", 8),
-    ("routeradvert", 9),
-    ("routersolicit", 10),
-    ("timeexceeded", 11),
-    ("parameterproblem", 12),
-    ("timestamp", 13),
-    ("timestamp-reply", 14),
-    ("inforeq", 15),
-    ("inforeq-reply", 16),
-    ("maskreq", 17),
-    ("maskreq-reply", 18),
-];
-
 const TCP_FLAGS: &[(&str, u32)] = &[
     ("fin", tcp::FIN as u32),
     ("syn", tcp::SYN as u32),
@@ -107,7 +89,7 @@ pub fn port(name: &str) -> Option<u32> {
 
 /// Number of an ICMP type.
 pub fn icmp_type(name: &str) -> Option<u32> {
-    find(ICMP_TYPES, name)
+    crate::icmp::names::type_number(name).map(u32::from)
 }
 
 /// Bit of a TCP flag.

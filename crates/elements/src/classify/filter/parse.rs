@@ -15,7 +15,7 @@ use super::names;
 use super::relate::{
     Direction, Relation, direct, directless, mac_is, protocol_is, protocol_relation, relate,
 };
-use lang::args::{Ipv4Prefix, ethernet_address, unsigned};
+use lang::args::{FromArg, Ipv4Prefix, ethernet_address, unsigned};
 use lang::{Span, Text};
 use packet::wire::ipv4;
 use std::net::Ipv4Addr;
@@ -39,7 +39,7 @@ pub fn parse(text: &Text) -> Result<Expr, (String, Span)> {
     if tokens.len() > MOST_TOKENS {
         return Err(located((format!("more than {MOST_TOKENS} words"), 0..end)));
     }
-    let mut parser = Parser { tokens, next: 0, end, nested: 0, previous: Qualifiers::default() };
+    let mut parser = Parser { text, tokens, next: 0, end, nested: 0, previous: Qualifiers::default() };
     if parser.tokens.is_empty() {
         return Err(located(("empty pattern".to_owned(), 0..end)));
     }
@@ -112,7 +112,8 @@ fn constant(word: &str) -> Option<Expr> {
     })
 }
 
-struct Parser {
+struct Parser<'a> {
+    text: &'a Text,
     tokens: Vec<Token>,
     next: usize,
     end: usize,
@@ -120,7 +121,7 @@ struct Parser {
     previous: Qualifiers,
 }
 
-impl Parser {
+impl<'a> Parser<'a> {
     fn peek(&self) -> Option<&Token> {
         self.tokens.get(self.next)
     }
@@ -179,7 +180,7 @@ impl Parser {
         self.primitive()
     }
 
-    fn nest(&mut self, f: fn(&mut Parser) -> Result<Expr, Error>) -> Result<Expr, Error> {
+    fn nest(&mut self, f: fn(&mut Parser<'a>) -> Result<Expr, Error>) -> Result<Expr, Error> {
         if self.nested == MOST_NESTED {
             return Err((format!("nested more than {MOST_NESTED} deep"), self.here()));
         }
@@ -300,6 +301,9 @@ impl Parser {
         {
             return Ok(kind);
         }
+        if let Some(kind) = self.named(word) {
+            return Ok(kind);
+        }
         let ports = q.direction.is_some() || q.protocol == Some(u32::from(ipv4::UDP));
         let candidates = if q.protocol == Some(u32::from(ipv4::ICMP)) {
             [Kind::IcmpType, Kind::TcpFlag, Kind::Protocol, Kind::Port]
@@ -409,25 +413,39 @@ impl Parser {
         let token = self.take_word("address")?;
         let bad = |what: &str| (format!("'{}' is no {what}", token.text), token.at.clone());
         if kind == Kind::Host {
-            let address: Ipv4Addr = token.text.parse().map_err(|_| bad("IPv4 address"))?;
+            let address: Ipv4Addr = self.read(&token).ok_or_else(|| bad("IPv4 address"))?;
             return Ok((address.to_bits(), u32::MAX));
         }
         if self.eat(&["mask"]) {
-            let address: Ipv4Addr = token.text.parse().map_err(|_| bad("IPv4 address"))?;
+            let address: Ipv4Addr = self.read(&token).ok_or_else(|| bad("IPv4 address"))?;
             let mask = self.take_word("mask")?;
             let bits: Ipv4Addr =
                 mask.text.parse().map_err(|_| (format!("'{}' is no mask", mask.text), mask.at.clone()))?;
             return Ok((address.to_bits(), bits.to_bits()));
         }
-        let text = Text::verbatim(token.text.as_str(), Span::default());
-        let prefix: Ipv4Prefix = lang::args::FromArg::from_arg(&text).map_err(|_| bad("IPv4 prefix"))?;
+        let prefix: Ipv4Prefix = self.read(&token).ok_or_else(|| bad("IPv4 prefix"))?;
         Ok((prefix.address.to_bits(), prefix.mask().to_bits()))
     }
 
     fn mac(&mut self) -> Result<[u8; 6], Error> {
         let token = self.take_word("address")?;
-        ethernet_address(&token.text)
-            .map_err(|_| (format!("'{}' is no Ethernet address", token.text), token.at))
+        let bad = || (format!("'{}' is no Ethernet address", token.text), token.at.clone());
+        self.read(&token).ok_or_else(bad)
+    }
+
+    /// A word as an address, which may have a name.
+    fn read<T: FromArg>(&self, token: &Token) -> Option<T> {
+        T::from_arg(&self.text.slice(token.at.clone())).ok()
+    }
+
+    /// Whether a word is the name of an address, and of which kind.
+    fn named(&self, word: &str) -> Option<Kind> {
+        let names = self.text.names()?;
+        match names.ip_prefix(word) {
+            Some(prefix) if prefix.length < 32 => Some(Kind::Net),
+            Some(_) => Some(Kind::Host),
+            None => names.ether(word).map(|_| Kind::EtherHost),
+        }
     }
 
     /// `ip[6:2] & 0x1fff == 0` and its like.
