@@ -13,6 +13,7 @@ mod config;
 mod doctor;
 mod markdown;
 mod run;
+mod words;
 
 use std::process::ExitCode;
 

@@ -2,6 +2,7 @@
 
 use super::{Done, Output, Workers};
 use crate::config::{ConfigArgs, Configuration};
+use crate::words::counted;
 use clap::Args;
 
 /// Arguments of `check`.
@@ -20,7 +21,6 @@ pub fn check(args: &CheckArgs) -> Done {
     configuration.check_elements(args.workers.count())?;
     let (elements, connections) = (configuration.flat.elements.len(), configuration.flat.connections.len());
     let mut out = Output::stdout();
-    let plural = |n: usize, what| format!("{n} {what}{}", if n == 1 { "" } else { "s" });
-    out.line(format_args!("ok: {}, {}", plural(elements, "element"), plural(connections, "connection")));
+    out.line(format_args!("ok: {}, {}", counted(elements, "element"), counted(connections, "connection")));
     out.done()
 }

@@ -9,14 +9,16 @@ pub fn rows(host: &Host, has_nics: bool) -> Vec<Row> {
 
 fn iommu_row(host: &Host, has_nics: bool) -> Row {
     let groups = host.list("/sys/kernel/iommu_groups").len();
+    // AMD's is on unless it is switched off.
+    let amd = host.read("/proc/cpuinfo").is_some_and(|info| info.contains("AuthenticAMD"));
+    let words = if amd { "iommu=pt" } else { "intel_iommu=on iommu=pt" };
     match (groups, has_nics) {
         (0, false) => Row::new("IOMMU", "off; there are no PCI NICs", Verdict::NotApplicable),
         (0, true) => Row::new("IOMMU", "off: vfio-pci can only be used without protection", Verdict::Warn)
-            .mend(
-                "echo 'GRUB_CMDLINE_LINUX=\"$GRUB_CMDLINE_LINUX intel_iommu=on iommu=pt\"' > \
-             /etc/default/grub.d/iommu.cfg && update-grub && reboot   # or, without protection: \
-             modprobe vfio enable_unsafe_noiommu_mode=1",
-            ),
+            .mend(format!(
+                "echo 'GRUB_CMDLINE_LINUX=\"$GRUB_CMDLINE_LINUX {words}\"' > /etc/default/grub.d/iommu.cfg && \
+                 update-grub && reboot   # or, without protection: modprobe vfio enable_unsafe_noiommu_mode=1"
+            )),
         (n, _) => Row::new("IOMMU", format!("on, {n} groups"), Verdict::Ok),
     }
 }

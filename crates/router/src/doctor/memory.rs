@@ -29,6 +29,7 @@ pub fn rows(host: &Host) -> Vec<Row> {
     } else {
         rows.push(mount_row(host));
     }
+    rows.push(transparent_row(host));
     rows.push(locked_row(host));
     rows.push(numa_row(host));
     rows
@@ -72,13 +73,26 @@ fn mount_points(mounts: &str) -> Vec<&str> {
     words.filter(|w| w.get(2) == Some(&"hugetlbfs")).filter_map(|w| w.get(1).copied()).collect()
 }
 
+fn transparent_row(host: &Host) -> Row {
+    let what = "transparent huge pages";
+    let file = "/sys/kernel/mm/transparent_hugepage/enabled";
+    let text = host.read(file).unwrap_or_default();
+    let chosen = text.split_whitespace().find_map(|word| word.strip_prefix('[')?.strip_suffix(']'));
+    match chosen {
+        Some("never") => Row::new(what, "never: lookups in large tables take twice as long", Verdict::Warn)
+            .mend(format!("echo madvise > {file}")),
+        Some(chosen) => Row::new(what, chosen, Verdict::Ok),
+        None => Row::new(what, "this kernel has none", Verdict::NotApplicable),
+    }
+}
+
 fn mount_row(host: &Host) -> Row {
     let mounts = host.read("/proc/mounts").unwrap_or_default();
     let points = mount_points(&mounts);
     let what = "hugetlbfs";
     // DPDK asks for anonymous huge pages where nothing is mounted, so this is only needed to share them.
     match points.first() {
-        None => Row::new(what, "not mounted", Verdict::Warn)
+        None => Row::new(what, "not mounted: only needed to share them", Verdict::NotApplicable)
             .mend("mkdir -p /dev/hugepages && mount -t hugetlbfs none /dev/hugepages"),
         Some(first) if points.iter().any(|p| host.is_writable(p)) => {
             Row::new(what, format!("mounted at {first}, writable"), Verdict::Ok)

@@ -35,6 +35,7 @@ fn server(root: &Path) {
     }
     put(root, "proc/mounts", "none /dev/hugepages hugetlbfs rw 0 0\n");
     put(root, "dev/hugepages/x", "");
+    put(root, "sys/kernel/mm/transparent_hugepage/enabled", "always madvise [never]\n");
     put(
         root,
         "proc/self/limits",
@@ -66,6 +67,7 @@ fn a_server_with_a_nic() {
             "ok | huge pages of 2 MiB | 1024, 1000 of them free",
             "n.a. | huge pages of 1 GiB | 0, 0 of them free",
             "ok | hugetlbfs | mounted at /dev/hugepages, writable",
+            "warn | transparent huge pages | never: lookups in large tables take twice as long",
             "warn | locked memory | 8192 KiB: too little to map for a device",
             "ok | NUMA nodes | 2: bind workers to the node of their NIC (run --cpus)",
             "ok | isolcpus | processors 2-7",

@@ -3,6 +3,7 @@
 mod signals;
 mod worker;
 
+use crate::words::counted;
 use graph::{Clock, Engine, Nanos, Options, Router};
 use io::Devices;
 use lang::{Flat, SourceMap, render};
@@ -91,7 +92,9 @@ fn drive_all(
     let threads: Vec<_> = engines.into_iter().map(|engine| spawn(engine, &run, &options.cpus)).collect();
     if endless {
         let elements = router.plan().nodes.len();
-        eprintln!("routebricks: ready: {elements} elements, {workers} workers, {}", pool_text(router));
+        let (elements, workers) = (counted(elements, "element"), counted(workers, "worker"));
+        let buffers = counted(router.pool().capacity(), "buffer");
+        eprintln!("routebricks: ready: {elements}, {workers}, {buffers}");
     }
     let mut result = Ok(());
     let mut stopped = Vec::new();
@@ -112,10 +115,6 @@ fn drive_all(
         }
     }
     result
-}
-
-fn pool_text(router: &Router) -> String {
-    format!("{} buffers", router.pool().capacity())
 }
 
 fn spawn(engine: Engine, run: &Arc<Run>, cpus: &[usize]) -> std::io::Result<thread::JoinHandle<Engine>> {
