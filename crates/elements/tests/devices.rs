@@ -73,6 +73,15 @@ fn workers_and_queues_make_no_difference_to_what_comes_out() {
             bed.inject(n, queues);
             bed.bench.run().unwrap();
             let got = by_flow(bed.port("b").sent());
+            for row in bed.bench.router.node_rows() {
+                let handed_over = row.element == "out" && tx < u16::try_from(workers).unwrap();
+                assert!(
+                    row.packets == u64::from(n) || handed_over,
+                    "{} {workers} {rx} {tx}: {}",
+                    row.element,
+                    row.packets
+                );
+            }
             assert_eq!(got, want, "{config}: {workers} workers, {rx} and {tx} queues");
             assert_eq!(bed.bench.read("in.count"), "1000");
             assert_eq!(bed.bench.read("c.count"), "1000");

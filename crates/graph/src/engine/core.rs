@@ -62,6 +62,8 @@ pub struct Core {
     pub home: Arc<[Option<usize>]>,
     /// Which elements' tasks live on this worker.
     pub active: Box<[bool]>,
+    /// Which elements have a push input: their packets are counted as they come in, not again as they leave.
+    pub pushed_to: Box<[bool]>,
     pub timers: Timers,
     pub wakes: Vec<NodeId>,
     pub retry: Option<Nanos>,
@@ -69,6 +71,8 @@ pub struct Core {
     /// Cycles spent in upstream elements during the present call.
     pub nested_cycles: u64,
     pub stop_requested: bool,
+    /// Packets that came into being in the present task run.
+    pub run_made: usize,
     /// Packets whose way ended in the present task run.
     pub run_gone: usize,
     /// By worker; `None` for this one.
@@ -94,12 +98,14 @@ impl Core {
             storages: Arc::new([]),
             home: Arc::new([]),
             active: Box::new([]),
+            pushed_to: Box::new([]),
             timers: Timers::new(nodes),
             wakes: Vec::new(),
             retry: None,
             timed: false,
             nested_cycles: 0,
             stop_requested: false,
+            run_made: 0,
             run_gone: 0,
             roads: Vec::new(),
             mailboxes: Vec::new(),
@@ -114,6 +120,11 @@ impl Core {
     /// True if the element's task lives on this worker.
     pub fn is_active(&self, node: NodeId) -> bool {
         self.active.get(node.index()).copied().unwrap_or(false)
+    }
+
+    /// True if the element's packets are counted as they are pushed to it.
+    pub fn is_pushed_to(&self, node: NodeId) -> bool {
+        self.pushed_to.get(node.index()).copied().unwrap_or(false)
     }
 
     #[inline]
@@ -246,6 +257,7 @@ impl Core {
 
     #[inline]
     pub fn made(&mut self, node: NodeId, n: usize) {
+        self.run_made += n;
         if let Some(s) = self.stats.nodes.get(node.index()) {
             s.made.add(n as u64);
         }
@@ -295,9 +307,10 @@ impl Core {
     /// Counts a pull through `node`. `began` is when it began, and the cycles nested in others before, if it is timed.
     pub fn count_pull(&mut self, node: NodeId, packets: usize, began: Option<(u64, u64)>) {
         let Some(s) = self.stats.nodes.get(node.index()) else { return };
+        let counted = if self.is_pushed_to(node) { 0 } else { packets as u64 };
         if packets > 0 {
             s.calls.add(1);
-            s.packets.add(packets as u64);
+            s.packets.add(counted);
         }
         if let Some((began, nested_before)) = began {
             let total = tsc().saturating_sub(began);
@@ -305,7 +318,7 @@ impl Core {
             self.nested_cycles = nested_before + total;
             if packets > 0 {
                 s.timed_calls.add(1);
-                s.timed_packets.add(packets as u64);
+                s.timed_packets.add(counted);
                 s.timed_cycles.add(own);
             } else {
                 s.timed_empty_cycles.add(own);

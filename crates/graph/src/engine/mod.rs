@@ -228,6 +228,7 @@ impl Engine {
             0
         };
         self.core.retry = None;
+        self.core.run_made = 0;
         self.core.run_gone = 0;
         self.core.nested_cycles = 0;
         let useful = self.call(node, |element, cx, up, out| element.run(cx, up, out)).unwrap_or(false);
@@ -245,8 +246,13 @@ impl Engine {
             0
         };
         if useful {
-            let emitted: usize = self.core.stack.iter().map(|s| s.batch.len()).sum();
-            let packets = emitted + self.core.run_gone;
+            let packets = if self.core.is_pushed_to(node) {
+                0
+            } else {
+                let emitted: usize = self.core.stack.iter().map(|s| s.batch.len()).sum();
+                // What a source hands to other workers is not on the stack.
+                self.core.run_made.max(emitted + self.core.run_gone)
+            };
             s.calls.add(1);
             s.packets.add(packets as u64);
             if self.core.timed {

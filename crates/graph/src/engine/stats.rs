@@ -7,7 +7,8 @@ use epoch::Count;
 pub struct NodeStats {
     /// Calls that brought or fetched packets, or ran the task usefully.
     pub calls: Count,
-    /// Packets that came in at inputs, or were pulled through.
+    /// Packets that were pushed to it; of elements without a push input, those that its task made or moved or that were
+    /// pulled through.
     pub packets: Count,
     /// Task runs that found nothing to do.
     pub empty_polls: Count,

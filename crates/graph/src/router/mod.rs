@@ -12,7 +12,7 @@ use crate::engine::mailbox::Mailbox;
 use crate::engine::stats::WorkerStats;
 use crate::engine::{Engine, Parts};
 use crate::handlers::Handler;
-use crate::plan::{Homes, Kind, Plan};
+use crate::plan::{Homes, Kind, Plan, PlanNode};
 use crate::time::Clock;
 use crate::wires::{Target, Wires};
 use configure::{Configured, configure, initialize, open};
@@ -154,6 +154,8 @@ impl Router {
         core.storages = self.storages.clone();
         core.home = self.homes.packets.clone().into();
         core.active = active.into();
+        let pushed_to = |n: &PlanNode| n.inputs.contains(&Kind::Push);
+        core.pushed_to = self.plan.nodes.iter().map(pushed_to).collect();
         core.roads = roads;
         core.mailboxes = self.mailboxes.clone();
         let mut engine = Engine::new(Parts {
