@@ -17,17 +17,12 @@ struct Task {
     pass: u64,
 }
 
-/// Pass, order of waking, task.
-type Turn = (u64, u64, NodeId);
-
 /// The tasks of one worker.
 #[derive(Debug)]
 pub struct Tasks {
     tasks: Vec<Task>,
-    /// The task whose turn it is, if it is not in the heap: nearly always the only one that is ready.
-    first: Option<Turn>,
-    /// The other ready tasks; none has its turn before `first`.
-    heap: BinaryHeap<Reverse<Turn>>,
+    /// Ready tasks: pass, order of waking, task.
+    heap: BinaryHeap<Reverse<(u64, u64, NodeId)>>,
     serial: u64,
     /// Pass of the task that ran last: a task that wakes up starts from here, it cannot save up its turns.
     pass: u64,
@@ -39,7 +34,6 @@ impl Tasks {
         let stride = STRIDE_1 / u64::from(DEFAULT_TICKETS);
         Tasks {
             tasks: vec![Task { scheduled: false, stride, pass: 0 }; nodes],
-            first: None,
             heap: BinaryHeap::new(),
             serial: 0,
             pass: 0,
@@ -60,15 +54,7 @@ impl Tasks {
             task.scheduled = true;
             task.pass = task.pass.max(self.pass);
             self.serial += 1;
-            let turn = (task.pass, self.serial, node);
-            match self.first {
-                None if self.heap.is_empty() => self.first = Some(turn),
-                Some(first) if turn < first => {
-                    self.first = Some(turn);
-                    self.heap.push(Reverse(first));
-                }
-                _ => self.heap.push(Reverse(turn)),
-            }
+            self.heap.push(Reverse((task.pass, self.serial, node)));
         }
     }
 
@@ -76,7 +62,7 @@ impl Tasks {
     /// [`pop`](Self::pop), at a fraction of the price.
     #[inline]
     pub fn again(&mut self, node: NodeId) -> bool {
-        if self.first.is_some() || !self.heap.is_empty() {
+        if !self.heap.is_empty() {
             return false;
         }
         let Some(task) = self.tasks.get_mut(node.index()) else { return false };
@@ -88,7 +74,7 @@ impl Tasks {
 
     /// Takes the task whose turn it is. It must be woken to run again.
     pub fn pop(&mut self) -> Option<NodeId> {
-        let (pass, _, node) = self.first.take().or_else(|| self.heap.pop().map(|Reverse(turn)| turn))?;
+        let Reverse((pass, _, node)) = self.heap.pop()?;
         let task = self.tasks.get_mut(node.index())?;
         task.scheduled = false;
         self.pass = pass;
@@ -98,7 +84,7 @@ impl Tasks {
 
     /// Ready tasks.
     pub fn ready(&self) -> usize {
-        self.heap.len() + usize::from(self.first.is_some())
+        self.heap.len()
     }
 }
 
