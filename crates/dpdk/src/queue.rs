@@ -272,9 +272,8 @@ impl DpdkTx {
     #[cold]
     fn mend(&self, batch: &mut Batch) -> Moved {
         let pool = Pool::new(self.place.pool.clone());
-        let old = std::mem::take(batch);
-        let before = Moved::all(&old);
-        for packet in old {
+        let mut dropped = Moved::default();
+        for packet in std::mem::take(batch) {
             let raw = packet.into_raw();
             // SAFETY: we own the packet.
             let header = unsafe { raw.as_ref() };
@@ -286,14 +285,12 @@ impl DpdkTx {
                 batch.push(packet);
                 continue;
             }
-            if let Some(copy) = frame.then(|| pool.packet(packet.data())).flatten() {
-                batch.push(copy);
+            match frame.then(|| pool.packet(packet.data())).flatten() {
+                Some(copy) => batch.push(copy),
+                None => dropped += Moved { packets: 1, bytes: packet.len() as u64, lost: 0 },
             }
             packet.free();
         }
-        let left = Moved::all(batch);
-        let dropped =
-            Moved { packets: before.packets - left.packets, bytes: before.bytes - left.bytes, lost: 0 };
         self.refused.fetch_add(dropped.packets as u64, Ordering::Relaxed);
         dropped
     }
@@ -318,9 +315,9 @@ impl TxQueue for DpdkTx {
     #[inline]
     fn tx(&mut self, batch: &mut Batch) -> Moved {
         self.send(batch).unwrap_or_else(|| {
-            let dropped = self.mend(batch);
-            let sent = self.send(batch).unwrap_or_default();
-            Moved { packets: dropped.packets + sent.packets, bytes: dropped.bytes + sent.bytes, lost: 0 }
+            let mut gone = self.mend(batch);
+            gone += self.send(batch).unwrap_or_default();
+            gone
         })
     }
 }

@@ -2,6 +2,7 @@
 
 use packet::Batch;
 use packet::wire::ethernet::Mac;
+use std::ops::AddAssign;
 
 /// What a configuration wants of a port. Claims on the same port add up: the larger of each number holds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -116,6 +117,14 @@ pub struct Moved {
     pub lost: usize,
 }
 
+impl AddAssign for Moved {
+    fn add_assign(&mut self, other: Moved) {
+        self.packets += other.packets;
+        self.bytes += other.bytes;
+        self.lost += other.lost;
+    }
+}
+
 impl Moved {
     /// All packets of a batch.
     pub fn all(batch: &Batch) -> Moved {
@@ -126,8 +135,7 @@ impl Moved {
 /// One receive queue, owned by one worker.
 pub trait RxQueue: Send {
     /// Appends up to `max` received packets to `batch`. Never blocks. The MAC header is marked at the start of each,
-    /// other marks are clear, annotations in the private area are not. The processor has been asked to load their first
-    /// bytes.
+    /// other marks are clear, annotations in the private area are not.
     fn rx(&mut self, batch: &mut Batch, max: usize) -> Moved;
 
     /// Packets that had to be given up on receive since the queue was opened, by reason.

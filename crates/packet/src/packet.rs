@@ -113,12 +113,6 @@ impl Packet {
         unsafe { std::slice::from_raw_parts_mut(h.buf_addr.add(start), len) }
     }
 
-    /// Asks the processor to load the first bytes of the packet, to be used soon.
-    #[inline(always)]
-    pub fn prefetch_data(&self) {
-        self.header().prefetch_data();
-    }
-
     /// Free bytes before the data.
     #[inline]
     pub fn headroom(&self) -> usize {

@@ -171,8 +171,7 @@ impl Sender {
         let (mut sent, mut tries) = (Moved::default(), 0);
         while let Some(batch) = self.held.front_mut() {
             let moved = self.queue.tx(batch);
-            sent.packets += moved.packets;
-            sent.bytes += moved.bytes;
+            sent += moved;
             if batch.is_empty() {
                 self.held.pop_front();
             } else if moved.packets == 0 {
