@@ -185,7 +185,11 @@ impl<E: Entry> Blocks<E> {
     fn new() -> Blocks<E> {
         #[expect(clippy::expect_used, reason = "the slice was made with this length")]
         let first = on_large_pages(BLOCKS).try_into().ok().expect("one entry for each /24");
-        Blocks { first, chunks: on_large_pages((E::GROUPS / CHUNK) as usize), groups: Mutex::default() }
+        Blocks {
+            first,
+            chunks: (0..E::GROUPS / CHUNK).map(|_| OnceLock::new()).collect(),
+            groups: Mutex::default(),
+        }
     }
 
     #[inline]
