@@ -7,6 +7,7 @@ pub mod analysis;
 mod anno_offset;
 pub mod basic;
 pub mod classify;
+mod color;
 pub mod device;
 mod docs;
 pub mod ether;

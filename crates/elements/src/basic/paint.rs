@@ -19,19 +19,15 @@
 //! // p.color = 3
 //! ```
 
-use crate::anno_offset::AnnoOffset;
-use graph::{
-    Agnostic, Args, Class, ConfigErrors, Configure, Cx, Handlers, LocalCx, Out, Simple, Spec, value,
-};
+use crate::color::{Color, color_handler};
+use graph::{Agnostic, Args, Class, ConfigErrors, Configure, Cx, Handlers, LocalCx, Out, Simple, Spec};
 use packet::Batch;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU8, Ordering::Relaxed};
 
 /// See the module.
 #[derive(Debug)]
 pub struct Paint {
-    color: AtomicU8,
-    anno: usize,
+    color: Color,
 }
 
 /// One worker's part of [`Paint`].
@@ -45,11 +41,7 @@ impl Class for Paint {
     type Local = Agnostic<LocalPaint>;
 
     fn configure(args: &mut Args, _: &Configure<'_>) -> Result<Paint, ConfigErrors> {
-        args.keywords(&["COLOR", "ANNO"]);
-        let color = args.required("COLOR");
-        let anno = args.optional("ANNO", AnnoOffset::<1>::PAINT);
-        args.finish()?;
-        Ok(Paint { color: AtomicU8::new(color), anno: anno.0 })
+        Ok(Paint { color: Color::read(args)? })
     }
 
     fn local(self: &Arc<Self>, _: &LocalCx) -> Self::Local {
@@ -57,17 +49,13 @@ impl Class for Paint {
     }
 
     fn handlers(h: &mut Handlers<Paint>) {
-        h.read("color", |p| p.color.load(Relaxed).to_string());
-        h.write("color", |p, text, _| {
-            p.color.store(value(text)?, Relaxed);
-            Ok(())
-        });
+        color_handler(h, |c| &c.color);
     }
 }
 
 impl Simple for LocalPaint {
     fn act(&mut self, batch: &mut Batch, _: &Cx<'_>, _: &mut Out<'_>) {
-        let (color, anno) = (self.shared.color.load(Relaxed), self.shared.anno);
+        let (color, anno) = self.shared.color.get();
         batch.iter_mut().for_each(|p| p.set_anno_u8(anno, color));
     }
 }

@@ -24,21 +24,17 @@
 //! // b.count = 7
 //! ```
 
-use crate::anno_offset::AnnoOffset;
-use graph::{
-    Agnostic, Args, Class, ConfigErrors, Configure, Cx, Handlers, LocalCx, Loss, Out, Simple, Spec, value,
-};
+use crate::color::{Color, color_handler};
+use graph::{Agnostic, Args, Class, ConfigErrors, Configure, Cx, Handlers, LocalCx, Loss, Out, Simple, Spec};
 use packet::Batch;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU8, Ordering::Relaxed};
 
 const OTHER_COLOR: Loss = Loss(0);
 
 /// See the module.
 #[derive(Debug)]
 pub struct CheckPaint {
-    color: AtomicU8,
-    anno: usize,
+    color: Color,
 }
 
 /// One worker's part of [`CheckPaint`].
@@ -53,11 +49,7 @@ impl Class for CheckPaint {
     type Local = Agnostic<LocalCheckPaint>;
 
     fn configure(args: &mut Args, _: &Configure<'_>) -> Result<CheckPaint, ConfigErrors> {
-        args.keywords(&["COLOR", "ANNO"]);
-        let color = args.required("COLOR");
-        let anno = args.optional("ANNO", AnnoOffset::<1>::PAINT);
-        args.finish()?;
-        Ok(CheckPaint { color: AtomicU8::new(color), anno: anno.0 })
+        Ok(CheckPaint { color: Color::read(args)? })
     }
 
     fn local(self: &Arc<Self>, _: &LocalCx) -> Self::Local {
@@ -65,17 +57,13 @@ impl Class for CheckPaint {
     }
 
     fn handlers(h: &mut Handlers<CheckPaint>) {
-        h.read("color", |c| c.color.load(Relaxed).to_string());
-        h.write("color", |c, text, _| {
-            c.color.store(value(text)?, Relaxed);
-            Ok(())
-        });
+        color_handler(h, |c| &c.color);
     }
 }
 
 impl Simple for LocalCheckPaint {
     fn act(&mut self, batch: &mut Batch, _: &Cx<'_>, out: &mut Out<'_>) {
-        let (color, anno) = (self.shared.color.load(Relaxed), self.shared.anno);
+        let (color, anno) = self.shared.color.get();
         batch.retain(|p| p.anno_u8(anno) == color, |p| out.reject(1, p, OTHER_COLOR));
     }
 }

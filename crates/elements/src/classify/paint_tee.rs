@@ -26,21 +26,17 @@
 //! // b.count = 5
 //! ```
 
-use crate::anno_offset::AnnoOffset;
-use graph::{
-    Agnostic, Args, Class, ConfigErrors, Configure, Cx, Handlers, LocalCx, Loss, Out, Simple, Spec, value,
-};
+use crate::color::{Color, color_handler};
+use graph::{Agnostic, Args, Class, ConfigErrors, Configure, Cx, Handlers, LocalCx, Loss, Out, Simple, Spec};
 use packet::Batch;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU8, Ordering::Relaxed};
 
 const NO_BUFFER: Loss = Loss(0);
 
 /// See the module.
 #[derive(Debug)]
 pub struct PaintTee {
-    color: AtomicU8,
-    anno: usize,
+    color: Color,
 }
 
 /// One worker's part of [`PaintTee`].
@@ -55,11 +51,7 @@ impl Class for PaintTee {
     type Local = Agnostic<LocalPaintTee>;
 
     fn configure(args: &mut Args, _: &Configure<'_>) -> Result<PaintTee, ConfigErrors> {
-        args.keywords(&["COLOR", "ANNO"]);
-        let color = args.required("COLOR");
-        let anno = args.optional("ANNO", AnnoOffset::<1>::PAINT);
-        args.finish()?;
-        Ok(PaintTee { color: AtomicU8::new(color), anno: anno.0 })
+        Ok(PaintTee { color: Color::read(args)? })
     }
 
     fn local(self: &Arc<Self>, _: &LocalCx) -> Self::Local {
@@ -67,17 +59,13 @@ impl Class for PaintTee {
     }
 
     fn handlers(h: &mut Handlers<PaintTee>) {
-        h.read("color", |t| t.color.load(Relaxed).to_string());
-        h.write("color", |t, text, _| {
-            t.color.store(value(text)?, Relaxed);
-            Ok(())
-        });
+        color_handler(h, |c| &c.color);
     }
 }
 
 impl Simple for LocalPaintTee {
     fn act(&mut self, batch: &mut Batch, cx: &Cx<'_>, out: &mut Out<'_>) {
-        let (color, anno) = (self.shared.color.load(Relaxed), self.shared.anno);
+        let (color, anno) = self.shared.color.get();
         let mut copies = Batch::empty();
         for packet in batch.iter().filter(|p| p.anno_u8(anno) == color) {
             out.made(1);
