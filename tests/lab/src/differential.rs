@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::net::Ipv4Addr;
+use std::ops::Range;
 
 use crate::exchange::{Arrival, CHUNK, Exchange};
 use crate::packets::{ICMP, Mac, TCP};
@@ -167,29 +168,37 @@ fn cause_of(ip: &Packet) -> u16 {
     body.get(at..at + 2).map_or(ip.id(), |word| u16::from_be_bytes([word[0], word[1]]))
 }
 
-/// The packet with the times in its timestamp options set to 0, and the checksum too if there are any.
-fn without_times(ip: Packet) -> Vec<u8> {
-    let mut bytes = ip.bytes().to_vec();
-    let end = ip.header().len();
-    let mut at = 20;
+/// Where the timestamp options of an IPv4 packet lie, with all their bytes, as far as its options are sound.
+pub fn timestamp_options(packet: &[u8]) -> Vec<Range<usize>> {
+    let end = packet.first().map_or(0, |first| usize::from(first & 0x0f) * 4).min(packet.len());
+    let (mut at, mut found) = (20, Vec::new());
     while at + 1 < end {
-        let length = usize::from(bytes[at + 1]);
-        match bytes[at] {
+        let length = usize::from(packet[at + 1]);
+        match packet[at] {
             0 => break,
             1 => at += 1,
             _ if length < 2 || at + length > end => break,
-            68 if length >= 4 => {
-                let flag = bytes[at + 3] & 0x0f;
-                let step = if flag == 0 { 4 } else { 8 };
-                let times = (at + 4..at + length).step_by(step).map(|entry| entry + step - 4);
-                for time in times.filter(|time| time + 4 <= at + length).collect::<Vec<_>>() {
-                    bytes[time..time + 4].fill(0);
+            kind => {
+                if kind == 68 && length >= 4 {
+                    found.push(at..at + length);
                 }
-                bytes[10..12].fill(0);
                 at += length;
             }
-            _ => at += length,
         }
+    }
+    found
+}
+
+/// The packet with the times in its timestamp options set to 0, and the checksum too if there are any.
+fn without_times(ip: Packet) -> Vec<u8> {
+    let mut bytes = ip.bytes().to_vec();
+    for option in timestamp_options(&bytes) {
+        let step = if bytes[option.start + 3] & 0x0f == 0 { 4 } else { 8 };
+        // The time is the last word of each entry.
+        for entry in bytes[option].get_mut(4..).unwrap_or_default().chunks_exact_mut(step) {
+            entry[step - 4..].fill(0);
+        }
+        bytes[10..12].fill(0);
     }
     bytes
 }

@@ -2,7 +2,7 @@
 
 use std::net::Ipv4Addr;
 
-use lab::differential::{Difference, Foreseen, Output};
+use lab::differential::{Difference, Foreseen, Output, timestamp_options};
 use lab::packets::{TCP, UDP, checksum};
 use lab::topology::Link;
 use lab::view::{Frame, Packet};
@@ -306,20 +306,8 @@ fn without_own_addresses(output: &Output) -> Output {
 fn with_timestamps(output: &Output, change: fn(&mut [u8])) -> Output {
     let mut output = output.clone();
     let Output::Forwarded { packet: bytes, .. } = &mut output else { return output };
-    let end = bytes.first().map_or(0, |first| usize::from(first & 0x0f) * 4).min(bytes.len());
-    let mut at = 20;
-    while at + 4 <= end {
-        let length = usize::from(bytes[at + 1]);
-        match bytes[at] {
-            0 => break,
-            1 => at += 1,
-            _ if length < 2 || at + length > end => break,
-            68 if length >= 4 => {
-                change(&mut bytes[at..at + length]);
-                at += length;
-            }
-            _ => at += length,
-        }
+    for option in timestamp_options(bytes) {
+        change(&mut bytes[option]);
     }
     output
 }
