@@ -1,10 +1,12 @@
 //! Linux interfaces: those facts and settings that the drivers on top of them do not pass on.
 #![allow(unsafe_code)]
 
+use nix::ifaddrs::getifaddrs;
+use nix::sys::socket::SockaddrStorage;
 use std::ffi::{CStr, CString};
 use std::fs;
 use std::io::{Error, Result};
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::net::IpAddr;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::path::Path;
 use std::sync::Arc;
@@ -190,47 +192,13 @@ fn drop_outgoing(fd: i32) -> Result<()> {
 
 /// The IP addresses of the interface of this name in the current network namespace.
 fn addresses(name: &str) -> Vec<IpAddr> {
-    let mut found = Vec::new();
-    let mut list = std::ptr::null_mut();
-    // SAFETY: room for a pointer, which is set to a list that is ours to free if the result is 0.
-    if unsafe { libc::getifaddrs(&raw mut list) } != 0 {
-        return found;
-    }
-    let mut entry = list;
-    // SAFETY: `entry` walks from the start of the list to its end, which is NULL.
-    while let Some(one) = unsafe { entry.as_ref() } {
-        // SAFETY: the name is NUL-terminated.
-        let this = unsafe { CStr::from_ptr(one.ifa_name) };
-        if this.to_bytes() == name.as_bytes() {
-            // SAFETY: NULL, or a valid address, whose family says how long it is.
-            found.extend(unsafe { ip_address(one.ifa_addr) });
-        }
-        entry = one.ifa_next;
-    }
-    // SAFETY: the list came from getifaddrs and is not used any more.
-    unsafe { libc::freeifaddrs(list) };
-    found
-}
-
-/// The IP address in a socket address, if it is one.
-///
-/// # Safety
-/// NULL, or valid for reads of as many bytes as addresses of its family have.
-unsafe fn ip_address(address: *const libc::sockaddr) -> Option<IpAddr> {
-    // SAFETY: every socket address begins with its family.
-    match i32::from(unsafe { address.as_ref() }?.sa_family) {
-        libc::AF_INET => {
-            // SAFETY: as the family says; read as bytes, so alignment does not matter.
-            let address = unsafe { address.cast::<libc::sockaddr_in>().read_unaligned() };
-            Some(Ipv4Addr::from(u32::from_be(address.sin_addr.s_addr)).into())
-        }
-        libc::AF_INET6 => {
-            // SAFETY: as above.
-            let address = unsafe { address.cast::<libc::sockaddr_in6>().read_unaligned() };
-            Some(Ipv6Addr::from(address.sin6_addr.s6_addr).into())
-        }
+    let all = getifaddrs().into_iter().flatten().filter(|one| one.interface_name == name);
+    let ip = |address: SockaddrStorage| match (address.as_sockaddr_in(), address.as_sockaddr_in6()) {
+        (Some(v4), _) => Some(IpAddr::from(v4.ip())),
+        (_, Some(v6)) => Some(IpAddr::from(v6.ip())),
         _ => None,
-    }
+    };
+    all.filter_map(|one| one.address).filter_map(ip).collect()
 }
 
 /// True for the address that every interface has by itself.

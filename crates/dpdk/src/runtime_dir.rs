@@ -3,8 +3,10 @@
 //! A process that lives holds a lock on a file in its directory; the system takes the lock away when it ends, however
 //! it ends. So a directory may go when its process is gone and its lock can be had. Whoever got a lock looks whether
 //! the file is still in place: if not, somebody else was faster.
-#![allow(unsafe_code)]
 
+use nix::errno::Errno;
+use nix::sys::signal::kill;
+use nix::unistd::{Pid, getuid};
 use std::ffi::OsStr;
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::ErrorKind;
@@ -35,10 +37,8 @@ pub(crate) fn own_prefix() -> String {
 
 /// Where DPDK puts the directories of all instances of this user.
 pub(crate) fn base() -> PathBuf {
-    // SAFETY: plain system call.
-    let root = unsafe { libc::getuid() } == 0;
     let from = |name| std::env::var_os(name).filter(|dir| !dir.is_empty()).map(PathBuf::from);
-    let run = root.then(|| PathBuf::from("/var/run"));
+    let run = getuid().is_root().then(|| PathBuf::from("/var/run"));
     let dir = from("RUNTIME_DIRECTORY").or(run).or_else(|| from("XDG_RUNTIME_DIR"));
     dir.unwrap_or_else(|| PathBuf::from("/tmp")).join("dpdk")
 }
@@ -122,9 +122,7 @@ fn owner(name: &OsStr) -> Option<libc::pid_t> {
 
 /// True if there is a process of this number.
 fn lives(process: libc::pid_t) -> bool {
-    // SAFETY: signal 0 is not delivered; it only asks.
-    let code = unsafe { libc::kill(process, 0) };
-    code == 0 || std::io::Error::last_os_error().raw_os_error() != Some(libc::ESRCH)
+    kill(Pid::from_raw(process), None) != Err(Errno::ESRCH)
 }
 
 #[cfg(test)]
