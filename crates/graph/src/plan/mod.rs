@@ -87,12 +87,9 @@ impl Plan {
         if errors.is_empty() { Ok(plan) } else { Err(errors) }
     }
 
-    /// All mistakes in the use of ports, as far as elements of unknown classes have nothing to do with them.
-    pub fn mistakes(flat: &Flat, classes: &ClassTable) -> Vec<Diagnostic> {
-        Plan::checked(flat, classes).1
-    }
-
-    fn checked(flat: &Flat, classes: &ClassTable) -> (Plan, Vec<Diagnostic>) {
+    /// The plan with strangers for elements of unknown classes, and all mistakes in the use of ports that do not concern
+    /// them. With mistakes it is not to be run.
+    pub(crate) fn checked(flat: &Flat, classes: &ClassTable) -> (Plan, Vec<Diagnostic>) {
         let mut errors = Vec::new();
         let nodes = flat.elements.iter().map(|e| PlanNode {
             name: e.name.clone(),

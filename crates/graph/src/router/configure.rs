@@ -43,7 +43,8 @@ pub(super) fn configure(plan: &Plan, flat: &Flat, options: &Options) -> Result<C
     let defined = shared.iter().enumerate().filter_map(|(i, s)| Some((i, s.as_ref()?.names()?)));
     let names = names_by_scope(flat, defined);
     step.configure(Phase::Normal, &homes, &names, &mut shared, &mut errors);
-    if lang::has_errors(&errors) {
+    // Elements of unknown classes have no value.
+    if lang::has_errors(&errors) || shared.iter().any(Option::is_none) {
         return Err(errors);
     }
     Ok(Configured { shared: shared.into_iter().flatten().collect(), homes, tickets, warnings: errors })

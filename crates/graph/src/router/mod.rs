@@ -103,6 +103,14 @@ impl Router {
         }
     }
 
+    /// Mistakes in the use of ports and in arguments, and warnings, of a configuration with unknown classes: those of all
+    /// elements whose classes are known.
+    pub fn mistakes(flat: &Flat, classes: &ClassTable, options: &Options) -> Vec<Diagnostic> {
+        let (plan, mut found) = Plan::checked(flat, classes);
+        found.extend(configure(&plan, flat, options).err().unwrap_or_default());
+        found
+    }
+
     /// Makes the engines, one per worker. To be called once: queues and files are handed out to them.
     pub fn engines(&self) -> Vec<Engine> {
         let workers = self.stats.len();
