@@ -4,9 +4,9 @@
 use crate::pool::DpdkPool;
 use crate::raw;
 use io::{Moved, RxQueue, TxQueue};
-use packet::{Batch, Header, Packet, Pool};
+use packet::{Batch, Header, Packet, Pool, Settle};
 use std::ffi::c_void;
-use std::mem::{MaybeUninit, offset_of};
+use std::mem::MaybeUninit;
 use std::ptr::NonNull;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -16,32 +16,7 @@ const LEAST: usize = 32;
 /// The shortest frame that can be sent: an Ethernet header.
 const SHORTEST: u16 = 14;
 
-/// The header as little-endian words: fewer instructions than field by field, which shows at 30 cycles a packet.
-const WORDS: usize = size_of::<Header>() / 8;
-/// `data_off`, `refcnt`, `nb_segs`, `port`.
-const REARM: usize = offset_of!(Header, data_off) / 8;
-const FLAGS: usize = offset_of!(Header, ol_flags) / 8;
-/// `packet_type`, `pkt_len`.
-const TYPE: usize = offset_of!(Header, packet_type) / 8;
-/// `data_len`, `vlan_tci`, `hash_lo`.
-const LENGTH: usize = offset_of!(Header, data_len) / 8;
-/// `hash_hi`, `vlan_tci_outer`, `buf_len`.
-const HASH_HI: usize = offset_of!(Header, hash_hi) / 8;
-/// One reference, one segment.
-const ALONE: u64 = 1 << 16 | 1 << 32;
-const ALONE_MASK: u64 = 0xffff_ffff << 16;
-const PACKET_TYPE: u64 = 0xffff_ffff;
-const DATA_LEN: u64 = 0xffff;
-const VLAN_TCI: u64 = 0xffff << 16;
-const HASH_LO: u64 = 0xffff_ffff << 32;
-const HASH_HI_AND_OUTER: u64 = 0xffff_ffff_ffff;
-const _: () = {
-    assert!(cfg!(target_endian = "little"));
-    assert!(offset_of!(Header, packet_type) == 32 && offset_of!(Header, data_len) == 40);
-    assert!(offset_of!(Header, refcnt) == 18 && offset_of!(Header, nb_segs) == 20);
-    assert!(offset_of!(Header, vlan_tci) == 42 && offset_of!(Header, hash_lo) == 44);
-    assert!(offset_of!(Header, vlan_tci_outer) == 52);
-};
+const _: () = assert!(packet::RX_RSS_HASH == raw::RB_RX_RSS_HASH);
 
 /// Which queue of which port, and what keeps both usable.
 pub(crate) struct Place {
@@ -78,13 +53,13 @@ impl DpdkRx {
     }
 
     /// Receives behind what is in the batch.
-    #[inline]
+    #[inline(always)]
     fn receive(&mut self, batch: &mut Batch, max: usize) -> Moved {
         if self.reads.len() > 1 {
             self.turn = (self.turn + 1) % self.reads.len();
             self.place.queue = self.reads[self.turn];
         }
-        let hashes = self.hashes;
+        let due = if self.hashes { Settle::KeepHash } else { Settle::ClearHash };
         let DpdkRx { place, losses, .. } = self;
         let mut moved = Moved::default();
         let fill = |slots: &mut [MaybeUninit<NonNull<Header>>]| {
@@ -98,7 +73,7 @@ impl DpdkRx {
             // SAFETY: the driver wrote n pointers to packets that are ours now.
             let got: &mut [NonNull<Header>] =
                 unsafe { std::slice::from_raw_parts_mut(got.as_mut_ptr().cast(), got.len()) };
-            let seen = if hashes { prepare::<true>(got) } else { prepare::<false>(got) };
+            let seen = survey(got);
             moved = if seen.plain {
                 Moved { packets: got.len(), bytes: seen.bytes, lost: 0 }
             } else {
@@ -106,9 +81,9 @@ impl DpdkRx {
             };
             moved.packets
         };
-        // SAFETY: after `prepare` or `own` each pointer is a packet of its own in one buffer of its own; drivers take
+        // SAFETY: after `survey` or `own` each pointer is a packet of its own in one buffer of its own; drivers take
         // buffers from the pool that their queue was set up with, which is ours, and set offsets and lengths.
-        unsafe { batch.fill_raw(max, fill) };
+        unsafe { batch.fill_raw(max, Some(due), fill) };
         moved
     }
 }
@@ -151,41 +126,31 @@ impl Drop for DpdkRx {
     }
 }
 
-/// What [`prepare`] has seen.
+/// What [`survey`] has seen.
 struct Seen {
     /// All are plain: one segment, unshared, the buffer's own memory.
     plain: bool,
     bytes: u64,
 }
 
-/// Marks the MAC header and clears the other marks, and the hash unless the device computed it (never if not `HASHES`);
-/// asks for the first bytes of the packet. Stays within the first cache line of each header.
-///
-/// What the driver noted in `ol_flags` stays; it notes only facts of receive there, and those that ask a device for
-/// something at transmit are other bits.
+/// Looks over packets from the driver.
 #[inline]
-fn prepare<const HASHES: bool>(packets: &mut [NonNull<Header>]) -> Seen {
-    // References and segments are never 0, so if all together have no other bit than 1, each is 1.
-    let (mut rearm, mut flags, mut bytes) = (0, 0, 0);
-    let mut one = |packet: &mut NonNull<Header>| {
-        // SAFETY: the driver gave us the packet, so its header is live and ours, and a header is that many words.
-        let words = unsafe { packet.cast::<[u64; WORDS]>().as_mut() };
-        rearm |= words[REARM];
-        flags |= words[FLAGS];
-        bytes += words[LENGTH] & DATA_LEN;
-        let hash = if HASHES && words[FLAGS] & raw::RB_RX_RSS_HASH != 0 { 0 } else { HASH_LO };
-        words[TYPE] &= !PACKET_TYPE;
-        words[LENGTH] &= !(VLAN_TCI | hash);
-        words[HASH_HI] &= !HASH_HI_AND_OUTER;
-        // SAFETY: as above; `words` is not used any more.
-        let h = unsafe { packet.as_mut() };
-        h.port = h.data_off;
-        h.prefetch_data();
+fn survey(packets: &[NonNull<Header>]) -> Seen {
+    let (mut bytes, mut refcnt, mut segments, mut flags) = (0, 0, 0, 0);
+    let mut add = |packet: &NonNull<Header>| {
+        // Field by field: a driver has stored them one by one just now, and a load of several would wait for all.
+        // SAFETY: the driver gave us the packet, so its header is live and ours.
+        let h = unsafe { packet.as_ref() };
+        bytes += u64::from(h.data_len);
+        refcnt |= h.refcnt;
+        segments |= h.nb_segs;
+        flags |= h.ol_flags;
     };
-    let (fours, rest) = packets.as_chunks_mut::<4>();
-    fours.iter_mut().flatten().for_each(&mut one);
-    rest.iter_mut().for_each(&mut one);
-    Seen { plain: rearm & ALONE_MASK == ALONE && flags & raw::RB_NOT_OURS == 0, bytes }
+    let (fours, rest) = packets.as_chunks::<4>();
+    fours.iter().flatten().for_each(&mut add);
+    rest.iter().for_each(&mut add);
+    // References and segments are never 0, so if all together have no other bit than 1, each is 1.
+    Seen { plain: refcnt == 1 && segments == 1 && flags & raw::RB_NOT_OURS == 0, bytes }
 }
 
 /// Copies packets that are not plain into buffers of their own; loses those that do not fit. Returns how many are
@@ -196,8 +161,7 @@ fn own(packets: &mut [NonNull<Header>], place: &Place, losses: &mut [(&'static s
     let mut kept = Moved::default();
     for i in 0..packets.len() {
         let mut packet = packets[i];
-        // The marks were cleared already; asking again only tells whether this one is plain.
-        let mut seen = prepare::<true>(&mut packets[i..=i]);
+        let mut seen = survey(&packets[i..=i]);
         if !seen.plain {
             let mut too_long = 0;
             // SAFETY: the packet is ours; it is freed by the call.
@@ -208,7 +172,7 @@ fn own(packets: &mut [NonNull<Header>], place: &Place, losses: &mut [(&'static s
                 continue;
             };
             packet = copy;
-            seen = prepare::<true>(std::slice::from_mut(&mut packet));
+            seen = survey(&[packet]);
         }
         packets[kept.packets] = packet;
         kept.packets += 1;
@@ -237,20 +201,32 @@ impl DpdkTx {
         self.place.pool.raw().as_ptr().cast()
     }
 
-    /// Hands packets from the front of the batch to the driver; none if one of them is not sendable.
+    /// True if the driver may have all of them.
     #[inline]
-    fn send(&self, batch: &mut Batch) -> Option<Moved> {
+    fn can_send(&self, packets: &[NonNull<Header>]) -> bool {
         let pool = self.pool();
+        (!packet::heap_used() || all_of(packets, |h| h.pool == pool))
+            && (!self.strict || all_of(packets, is_frame))
+    }
+
+    #[cold]
+    fn mend_and_send(&self, batch: &mut Batch) -> Moved {
+        let mut gone = self.mend(batch);
+        gone += self.send(batch).unwrap_or_default();
+        gone
+    }
+
+    /// Hands packets from the front of the batch to the driver; none if one of them is not sendable.
+    #[inline(always)]
+    fn send(&self, batch: &mut Batch) -> Option<Moved> {
         let (mut good, mut bytes) = (true, 0);
         let send = |packets: &mut [NonNull<Header>]| {
-            good = all_of(packets, |h| {
-                bytes += u64::from(h.data_len);
-                h.pool == pool
-            }) && (!self.strict || all_of(packets, is_frame));
+            good = self.can_send(packets);
             if !good {
                 return 0;
             }
-            // SAFETY: the queue is ours alone and its port is open. All packets are of our pool, unshared and of one
+            bytes = bytes_of(packets);
+            // SAFETY: the queue is ours alone and its port is open. All packets are DPDK's, unshared and of one
             // segment, without flags that ask the driver for anything.
             let n = unsafe {
                 raw::rb_tx_burst(
@@ -296,6 +272,13 @@ impl DpdkTx {
     }
 }
 
+/// The sum of the packets' lengths.
+#[inline]
+fn bytes_of(packets: &[NonNull<Header>]) -> u64 {
+    // SAFETY: the caller owns the packets, so their headers are live.
+    packets.iter().map(|packet| u64::from(unsafe { packet.as_ref() }.data_len)).sum()
+}
+
 /// True if all headers are as asked for.
 #[inline]
 fn all_of(packets: &[NonNull<Header>], mut good: impl FnMut(&Header) -> bool) -> bool {
@@ -314,10 +297,6 @@ fn is_frame(header: &Header) -> bool {
 impl TxQueue for DpdkTx {
     #[inline]
     fn tx(&mut self, batch: &mut Batch) -> Moved {
-        self.send(batch).unwrap_or_else(|| {
-            let mut gone = self.mend(batch);
-            gone += self.send(batch).unwrap_or_default();
-            gone
-        })
+        self.send(batch).unwrap_or_else(|| self.mend_and_send(batch))
     }
 }

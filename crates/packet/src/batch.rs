@@ -4,7 +4,8 @@
 use crate::header::Header;
 use crate::packet::{Packet, count_unaccounted};
 use crate::pool;
-use std::cell::RefCell;
+use crate::settle::Settle;
+use std::cell::{Cell, RefCell};
 use std::fmt;
 use std::mem::MaybeUninit;
 use std::ptr::NonNull;
@@ -16,7 +17,28 @@ const KEPT_FRAMES: usize = 64;
 /// The array behind a batch. Only the first `len` slots hold packets.
 struct Frame {
     len: usize,
+    /// What is to be done to all packets before anybody looks at one; never anything while there is none.
+    due: Cell<Option<Settle>>,
     packets: [MaybeUninit<Packet>; MAX],
+}
+
+impl Frame {
+    /// Does what is due.
+    fn settle(&self) {
+        self.settle_from(0);
+    }
+
+    /// Does what is due to the packets from index `first` on; to those before it nothing is.
+    #[inline(never)]
+    fn settle_from(&self, first: usize) {
+        let Some(settle) = self.due.take() else { return };
+        // SAFETY: the first `len` slots are initialised; a Packet is a transparent NonNull<Header>, of which these are
+        // copied.
+        let all =
+            unsafe { std::slice::from_raw_parts(self.packets.as_ptr().cast::<NonNull<Header>>(), self.len) };
+        // SAFETY: the batch owns the packets, and nobody has a reference to one: who gets one calls this first.
+        unsafe { settle.settle(&all[first.min(all.len())..]) };
+    }
 }
 
 thread_local! {
@@ -27,7 +49,9 @@ thread_local! {
 
 fn new_frame() -> Box<Frame> {
     let kept = FRAMES.try_with(|f| f.try_borrow_mut().ok().and_then(|mut f| f.pop())).ok().flatten();
-    kept.unwrap_or_else(|| Box::new(Frame { len: 0, packets: [const { MaybeUninit::uninit() }; MAX] }))
+    kept.unwrap_or_else(|| {
+        Box::new(Frame { len: 0, due: Cell::new(None), packets: [const { MaybeUninit::uninit() }; MAX] })
+    })
 }
 
 fn recycle(frame: Box<Frame>) {
@@ -42,6 +66,9 @@ fn recycle(frame: Box<Frame>) {
 }
 
 /// Up to [`Batch::MAX`] packets, owned. Moving it moves one pointer; an empty one owns nothing.
+///
+/// What a driver leaves in the headers of packets that it received is put in order when somebody first looks at them:
+/// packets that are only passed on need not be touched.
 ///
 /// Dropping a batch frees its packets in bulk and counts them as [`crate::unaccounted`]; [`Batch::free`] is the
 /// deliberate way.
@@ -87,12 +114,23 @@ impl Batch {
         self.iter().map(|p| p.len() as u64).sum()
     }
 
+    /// Puts the headers in order if that is still due.
+    #[inline(always)]
+    fn settle(&self) {
+        if let Some(frame) = &self.0
+            && frame.due.get().is_some()
+        {
+            frame.settle();
+        }
+    }
+
     /// Appends a packet.
     ///
     /// # Panics
     /// If the batch is full: callers work in steps of at most [`Batch::MAX`].
     #[inline]
     pub fn push(&mut self, packet: Packet) {
+        self.settle();
         let frame = self.0.get_or_insert_with(new_frame);
         let len = frame.len;
         assert!(len < MAX, "a batch holds at most {MAX} packets");
@@ -102,6 +140,7 @@ impl Batch {
 
     /// Removes the last packet.
     pub fn pop(&mut self) -> Option<Packet> {
+        self.settle();
         let frame = self.0.as_mut()?;
         frame.len = frame.len.checked_sub(1)?;
         // SAFETY: slots below the old len are initialised, and the slot is now outside the batch: moved out once.
@@ -111,6 +150,7 @@ impl Batch {
     /// The packets.
     #[inline]
     pub fn as_slice(&self) -> &[Packet] {
+        self.settle();
         match &self.0 {
             // SAFETY: the first `len` slots are initialised; MaybeUninit<Packet> has the layout of Packet.
             Some(f) => unsafe { std::slice::from_raw_parts(f.packets.as_ptr().cast::<Packet>(), f.len) },
@@ -121,6 +161,7 @@ impl Batch {
     /// The packets, to change.
     #[inline]
     pub fn as_mut_slice(&mut self) -> &mut [Packet] {
+        self.settle();
         match &mut self.0 {
             // SAFETY: as in `as_slice`; `&mut self` is the only access.
             Some(f) => unsafe {
@@ -169,19 +210,38 @@ impl Batch {
     #[inline]
     pub fn sift<R: Copy>(
         &mut self,
+        first: impl FnMut(&mut Packet) -> Result<(), R>,
+        second: impl FnMut(Packet, R) -> Option<Packet>,
+    ) {
+        self.sift_fours(|_| false, first, second);
+    }
+
+    /// [`sift`](Self::sift) that looks at four packets together where there are four: true from `four` means that the
+    /// four are done with, false that it has changed nothing and each is to be looked at by `first`.
+    #[inline(always)]
+    pub fn sift_fours<R: Copy>(
+        &mut self,
+        mut four: impl FnMut(&mut [Packet; 4]) -> bool,
         mut first: impl FnMut(&mut Packet) -> Result<(), R>,
         second: impl FnMut(Packet, R) -> Option<Packet>,
     ) {
         let mut reasons = [const { MaybeUninit::uninit() }; MAX];
         let mut n = 0;
-        for packet in self.as_mut_slice() {
+        let mut one = |packet: &mut Packet| {
             if let Err(reason) = first(packet) {
                 // At most one for each packet, of which there are at most MAX. Packets are told apart by their headers:
                 // a number to count along would cost the loop an instruction.
                 reasons[n % MAX].write((NonNull::from(packet.header()), reason));
                 n += 1;
             }
+        };
+        let (fours, rest) = self.as_mut_slice().as_chunks_mut::<4>();
+        for packets in fours {
+            if !four(packets) {
+                packets.iter_mut().for_each(&mut one);
+            }
         }
+        rest.iter_mut().for_each(&mut one);
         if n > 0 {
             // SAFETY: the first n were written just now.
             let reasons = unsafe { std::slice::from_raw_parts(reasons.as_ptr().cast(), n.min(MAX)) };
@@ -211,6 +271,7 @@ impl Batch {
 
     /// Splits off the packets from index `at` on.
     pub fn split_off(&mut self, at: usize) -> Batch {
+        self.settle();
         let mut rest = Batch::empty();
         let Some(frame) = self.0.as_mut() else { return rest };
         if at >= frame.len {
@@ -247,6 +308,7 @@ impl Batch {
     fn free_packets(&mut self) {
         if let Some(mut frame) = self.0.take() {
             let len = std::mem::replace(&mut frame.len, 0);
+            frame.due.set(None);
             // SAFETY: the first `len` slots are initialised and no longer part of the batch; a Packet is a
             // transparent NonNull<Header>.
             let raw = unsafe {
@@ -258,15 +320,18 @@ impl Batch {
     }
 
     /// Lets a receive function fill the batch with buffers: `fill` gets room for at most `max` pointers behind the
-    /// present packets and returns how many it wrote.
+    /// present packets and returns how many it wrote. `due` is what their headers need before anybody looks at them.
     ///
     /// # Safety
     /// `fill` returns `n` only after it has written `n` pointers that each satisfy [`Packet::from_raw`].
+    #[inline]
     pub unsafe fn fill_raw(
         &mut self,
         max: usize,
+        due: Option<Settle>,
         fill: impl FnOnce(&mut [MaybeUninit<NonNull<Header>>]) -> usize,
     ) {
+        self.settle();
         let frame = self.0.get_or_insert_with(new_frame);
         let len = frame.len;
         let end = MAX.min(len.saturating_add(max));
@@ -279,6 +344,12 @@ impl Batch {
         let n = fill(raw);
         assert!(n <= asked, "fill returned more packets than it was asked for");
         frame.len = len + n;
+        if n > 0 && due.is_some() {
+            frame.due.set(due);
+            if len > 0 {
+                frame.settle_from(len);
+            }
+        }
         if frame.len == 0
             && let Some(frame) = self.0.take()
         {
@@ -300,8 +371,13 @@ impl Batch {
             std::slice::from_raw_parts_mut(frame.packets.as_mut_ptr().cast::<NonNull<Header>>(), len)
         };
         let sent = send(raw).min(len);
-        raw.copy_within(sent.., 0);
+        if sent < len {
+            raw.copy_within(sent.., 0);
+        }
         frame.len = len - sent;
+        if frame.len == 0 {
+            frame.due.set(None);
+        }
         if frame.len == 0
             && let Some(frame) = self.0.take()
         {
@@ -386,6 +462,7 @@ impl IntoIterator for Batch {
 
     #[inline]
     fn into_iter(mut self) -> BatchIntoIter {
+        self.settle();
         let end = self.0.as_mut().map_or(0, |f| std::mem::replace(&mut f.len, 0));
         BatchIntoIter { batch: self, next: 0, end }
     }

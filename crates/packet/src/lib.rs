@@ -8,17 +8,22 @@
 //! The buffer header has the layout of DPDK's `struct rte_mbuf` (checked at compile time by the crate `dpdk` against
 //! the installed headers), so one code path serves buffers of the heap and of a DPDK memory pool.
 //!
-//! `unsafe` lives in `packet`, `batch`, `pool` and `header` only.
+//! * [`lanes`] works on the same field of four packets at once.
+//!
+//! `unsafe` lives in `packet`, `batch`, `settle`, `pool`, `header` and `lanes` only.
 
 pub mod anno;
 mod batch;
 mod header;
+pub mod lanes;
 mod packet;
 mod pool;
+mod settle;
 pub mod wire;
 
 pub use anno::PacketType;
 pub use batch::{Batch, BatchIntoIter};
 pub use header::{Header, PRIVATE_SIZE};
 pub use packet::{Packet, unaccounted};
-pub use pool::{BufferSource, ForeignPool, HeapPool, Pool, install_foreign};
+pub use pool::{BufferSource, ForeignPool, HeapPool, Pool, heap_used, install_foreign};
+pub use settle::{RX_RSS_HASH, Settle};

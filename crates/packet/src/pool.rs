@@ -12,6 +12,7 @@ use std::alloc::{Layout, alloc_zeroed, dealloc, handle_alloc_error};
 use std::ffi::c_void;
 use std::fmt;
 use std::ptr::NonNull;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 /// Headroom of a fresh packet in bytes (DPDK's default).
@@ -46,6 +47,15 @@ static FOREIGN: OnceLock<&'static dyn ForeignPool> = OnceLock::new();
 /// Installs the one taker of foreign buffers of this process. False if there is one already.
 pub fn install_foreign(foreign: &'static dyn ForeignPool) -> bool {
     FOREIGN.set(foreign).is_ok()
+}
+
+static HEAP_USED: AtomicBool = AtomicBool::new(false);
+
+/// True once a [`HeapPool`] of this process has had a buffer. Whoever owns a packet and sees false knows that its buffer
+/// is foreign: the packet cannot have come here without what happened before it came into being.
+#[inline]
+pub fn heap_used() -> bool {
+    HEAP_USED.load(Ordering::Relaxed)
 }
 
 /// A handle to a source of buffers; cheap to clone.
@@ -196,6 +206,7 @@ impl HeapShared {
         if count == 0 {
             return;
         }
+        HEAP_USED.store(true, Ordering::Relaxed);
         let layout = self.slab_layout();
         // SAFETY: the layout has a size above zero.
         let memory = unsafe { alloc_zeroed(layout) };

@@ -2,9 +2,10 @@
 
 use graph::{ArgError, FromArg, Text};
 use lang::args::{Ipv4Prefix, Words};
+use packet::lanes::U32x4;
 
 /// Some addresses and prefixes, with a quick answer for addresses that are plainly none of them.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub(crate) struct AddressSet {
     /// True for each first octet that a member may have.
     first_octets: [bool; 256],
@@ -12,12 +13,22 @@ pub(crate) struct AddressSet {
     last_octets: [bool; 256],
     /// Network and mask of each member.
     members: Vec<(u32, u32)>,
+    /// The same in all lanes and network order, if they are few.
+    lanes: Vec<(U32x4, U32x4)>,
 }
+
+/// Up to as many members, comparing with each is quicker than looking an address up.
+const FEW: usize = 16;
 
 impl AddressSet {
     /// No addresses.
     pub fn new() -> AddressSet {
-        AddressSet { first_octets: [false; 256], last_octets: [false; 256], members: Vec::new() }
+        AddressSet {
+            first_octets: [false; 256],
+            last_octets: [false; 256],
+            members: Vec::new(),
+            lanes: Vec::new(),
+        }
     }
 
     /// Adds one address.
@@ -34,6 +45,10 @@ impl AddressSet {
             }
         }
         self.members.push((network, mask));
+        self.lanes = match self.members.len() {
+            ..=FEW => self.members.iter().map(|&(n, m)| (splat(n), splat(m))).collect(),
+            _ => Vec::new(),
+        };
     }
 
     /// False if the address (network order) is plainly not in the set. Else [`contains`](Self::contains) knows.
@@ -42,10 +57,33 @@ impl AddressSet {
         self.first_octets[usize::from(address[0])] && self.last_octets[usize::from(address[3])]
     }
 
+    /// The set for the look at four addresses at once, if it is small.
+    pub fn lanes(&self) -> Option<Lanes<'_>> {
+        (self.lanes.len() == self.members.len()).then_some(Lanes(&self.lanes))
+    }
+
     /// True if the address is in the set.
     pub fn contains(&self, address: u32) -> bool {
         self.members.iter().any(|&(network, mask)| address & mask == network)
     }
+}
+
+/// A small [`AddressSet`].
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Lanes<'a>(&'a [(U32x4, U32x4)]);
+
+impl Lanes<'_> {
+    /// Not 0 in the lanes whose address (network order in memory) is in the set.
+    #[inline(always)]
+    pub fn contain(self, addresses: U32x4) -> U32x4 {
+        let member = |found, &(network, mask)| found | (addresses & mask).equal(network);
+        self.0.iter().fold(U32x4::splat(0), member)
+    }
+}
+
+/// An address in all lanes, network order in memory.
+fn splat(address: u32) -> U32x4 {
+    U32x4::splat(u32::from_le_bytes(address.to_be_bytes()))
 }
 
 /// Addresses and prefixes with spaces between; none at all is fine.

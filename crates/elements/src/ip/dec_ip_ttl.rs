@@ -70,29 +70,48 @@ impl Class for DecIPTTL {
 }
 
 impl DecIPTTL {
+    /// What nearly all packets need; false, and nothing changed, if [`decrement`](Self::decrement) is to see to it.
     #[inline(always)]
+    fn decrement_usual<const MULTICAST: bool>(packet: &mut Packet) -> bool {
+        let Some(header) = packet.network_head_mut::<MIN_HEADER_LEN>() else { return false };
+        (MULTICAST || !is_multicast(header)) && ipv4::decrement_ttl_usual(header)
+    }
+
     fn decrement(&self, packet: &mut Packet) -> Result<(), Loss> {
         let header = packet.network_head_mut::<MIN_HEADER_LEN>().ok_or(NO_HEADER)?;
-        if !self.multicast && header[16] >> 4 == 0xe {
+        if !self.multicast && is_multicast(header) || ipv4::decrement_ttl(header) {
             return Ok(());
         }
-        if ipv4::decrement_ttl(header) { Ok(()) } else { Err(EXPIRED) }
+        Err(EXPIRED)
     }
+}
+
+#[inline(always)]
+fn is_multicast(header: &[u8; MIN_HEADER_LEN]) -> bool {
+    header[16] >> 4 == 0xe
 }
 
 impl Simple for LocalDecIPTTL {
     fn act(&mut self, batch: &mut Batch, _: &Cx<'_>, out: &mut Out<'_>) {
         let shared = &*self.shared;
-        batch.retain_ok(
-            |packet| shared.decrement(packet),
-            |packet, loss| match loss {
-                EXPIRED => {
-                    shared.drops[self.worker].add(1);
-                    out.reject(1, packet, EXPIRED);
-                }
-                other => out.lose(packet, other),
-            },
-        );
+        let second = |mut packet: Packet, ()| match shared.decrement(&mut packet) {
+            Ok(()) => Some(packet),
+            Err(EXPIRED) => {
+                shared.drops[self.worker].add(1);
+                out.reject(1, packet, EXPIRED);
+                None
+            }
+            Err(other) => {
+                out.lose(packet, other);
+                None
+            }
+        };
+        let or_again = |done: bool| done.then_some(()).ok_or(());
+        if shared.multicast {
+            batch.sift(|packet| or_again(DecIPTTL::decrement_usual::<true>(packet)), second);
+        } else {
+            batch.sift(|packet| or_again(DecIPTTL::decrement_usual::<false>(packet)), second);
+        }
     }
 }
 

@@ -34,7 +34,7 @@ pub struct IPLookup<S> {
 /// One worker's part of [`IPLookup`].
 pub struct LocalIPLookup<S> {
     shared: Arc<IPLookup<S>>,
-    /// The next hops by number, in the form in which packets need them.
+    /// The next hops in the form in which packets need them, by the bits of their number: first no route.
     ways: Vec<Hop>,
     addresses: Box<[u32; Batch::MAX]>,
     hops: Box<[Option<NextHopId>; Batch::MAX]>,
@@ -46,6 +46,9 @@ struct Hop {
     gateway: u32,
     port: u32,
 }
+
+/// No route; no element has as many outputs.
+const NOWHERE: Hop = Hop { gateway: 0, port: u32::MAX };
 
 impl From<&NextHop> for Hop {
     fn from(hop: &NextHop) -> Hop {
@@ -86,7 +89,7 @@ impl<S: Structure> Class for IPLookup<S> {
     fn local(self: &Arc<Self>, _: &LocalCx) -> LocalIPLookup<S> {
         LocalIPLookup {
             shared: self.clone(),
-            ways: Vec::new(),
+            ways: vec![NOWHERE],
             addresses: Box::new([0; Batch::MAX]),
             hops: Box::new([None; Batch::MAX]),
         }
@@ -153,29 +156,40 @@ impl<S> IPLookup<S> {
 }
 
 impl<S: Structure> Element for LocalIPLookup<S> {
-    fn push(&mut self, _: usize, batch: Batch, cx: &Cx<'_>, out: &mut Out<'_>) {
+    fn push(&mut self, _: usize, mut batch: Batch, cx: &Cx<'_>, out: &mut Out<'_>) {
         let (table, n) = (&self.shared.table, batch.len());
         for (packet, address) in batch.iter().zip(self.addresses.iter_mut()) {
             *address = packet.dst_ip();
         }
         table.lookup_batch(cx.reader, &self.addresses[..n], &mut self.hops[..n]);
-        // The table's list only grows, so what was copied stays right.
-        let list = table.next_hops(cx.reader);
-        if let Some(new) = list.get(self.ways.len()..).filter(|new| !new.is_empty()) {
-            self.ways.extend(new.iter().map(Hop::from));
-        }
-        let ways = &self.ways[..];
-        out.split_by(batch, &self.hops[..n], |packet, hop| {
-            // No route wraps to an index beyond the list: one comparison for both.
-            let bits = NextHopId::bits(hop);
-            let index = bits.wrapping_sub(1) as usize;
-            let Some(&Hop { gateway, port }) = ways.get(index) else { return Way::Lost(NO_ROUTE) };
-            packet.set_next_hop(bits);
-            if gateway != 0 {
-                packet.set_dst_ip(gateway);
+        learn(&mut self.ways, table.next_hops(cx.reader));
+        let (ways, hops) = (&self.ways[..], &self.hops[..n]);
+        let hop_of = |hop| ways.get(NextHopId::bits(hop) as usize).copied().unwrap_or(NOWHERE);
+        let first = hop_of(hops.first().copied().flatten()).port;
+        let mut others = 0;
+        for (packet, &number) in batch.iter_mut().zip(hops) {
+            let hop = hop_of(number);
+            others |= hop.port ^ first;
+            packet.set_next_hop(NextHopId::bits(number));
+            if hop.gateway != 0 {
+                packet.set_dst_ip(hop.gateway);
             }
-            Way::Port(port as usize)
+        }
+        if others == 0 && first != NOWHERE.port {
+            return out.emit(first as usize, batch);
+        }
+        out.split_by(batch, hops, |_, number| match hop_of(number) {
+            hop if hop.port == NOWHERE.port => Way::Lost(NO_ROUTE),
+            hop => Way::Port(hop.port as usize),
         });
+    }
+}
+
+/// Copies the next hops that have come since the last call. The list only grows, so what was copied stays right.
+#[inline]
+fn learn(ways: &mut Vec<Hop>, list: &[NextHop]) {
+    if let Some(new) = list.get(ways.len() - 1..).filter(|new| !new.is_empty()) {
+        ways.extend(new.iter().map(Hop::from));
     }
 }
 

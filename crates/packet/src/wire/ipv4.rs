@@ -161,25 +161,41 @@ impl<'a> Ipv4<'a> {
     }
 }
 
+/// TTL, protocol, high and low byte of the checksum, from the least significant byte up. The TTL is the high byte of
+/// its 16-bit word, so when it goes down the high byte of the checksum goes up by 1, and here its carry goes where
+/// end-around carry would take it: to the low byte.
+#[inline(always)]
+fn ttl_word(header: &mut [u8; MIN_HEADER_LEN]) -> &mut [u8; 4] {
+    &mut header.as_chunks_mut().0[2]
+}
+
+/// [`decrement_ttl`] where that is one addition; false, and nothing changed, if it is not.
+#[inline(always)]
+pub fn decrement_ttl_usual(header: &mut [u8; MIN_HEADER_LEN]) -> bool {
+    let bytes = ttl_word(header);
+    let word = u32::from_le_bytes(*bytes);
+    if word & 0xfe == 0 || word >= 0xfffe_0000 {
+        return false;
+    }
+    *bytes = (word + (1 << 16) - 1).to_le_bytes();
+    true
+}
+
 /// Decrements the TTL and updates the checksum (RFC 1624). False, and nothing changed, if it is 1 or 0: the packet has
 /// expired (RFC 1812 §5.3.1).
-#[inline(always)]
+#[inline]
 pub fn decrement_ttl(header: &mut [u8; MIN_HEADER_LEN]) -> bool {
-    // TTL, protocol, high and low byte of the checksum, from the least significant byte up. The TTL is the high byte of
-    // its 16-bit word, so the high byte of the checksum grows by 1, and here its carry goes where end-around carry
-    // would take it: to the low byte.
-    let word = u32::from_le_bytes(header.as_chunks().0[2]);
+    if decrement_ttl_usual(header) {
+        return true;
+    }
+    let bytes = ttl_word(header);
+    let word = u32::from_le_bytes(*bytes);
     if word & 0xff <= 1 {
         return false;
     }
-    let new = match word {
-        // Checksum 0xffff: the low byte has a carry, too.
-        0xffff_0000.. => (word & 0xffff) - 1 + (1 << 16),
-        // 0xfeff: the sum is 0xffff, which recomputing would give as 0.
-        0xfffe_0000.. => (word & 0xffff) - 1,
-        _ => word + (1 << 16) - 1,
-    };
-    header[8..12].copy_from_slice(&new.to_le_bytes());
+    // Checksum 0xffff: the low byte has a carry, too. 0xfeff: the sum is 0xffff, which recomputing would give as 0.
+    let checksum = if word >= 0xffff_0000 { 1 << 16 } else { 0 };
+    *bytes = ((word & 0xffff) - 1 + checksum).to_le_bytes();
     true
 }
 
