@@ -109,7 +109,8 @@ impl DpdkRx {
         let mut lost = 0;
         if self.ahead.is_empty() {
             let mut ahead = Batch::empty();
-            lost = self.receive(&mut ahead, LEAST).lost;
+            // Not back here: nothing is ahead, and this is enough at once.
+            lost = self.rx(&mut ahead, LEAST).lost;
             self.ahead = ahead;
         }
         let rest = self.ahead.split_off(max.min(batch.room()));
@@ -210,9 +211,10 @@ impl DpdkTx {
     }
 
     #[cold]
-    fn mend_and_send(&self, batch: &mut Batch) -> Moved {
+    fn mend_and_send(&mut self, batch: &mut Batch) -> Moved {
         let mut gone = self.mend(batch);
-        gone += self.send(batch).unwrap_or_default();
+        // Not back here: all that is left can be sent.
+        gone += self.tx(batch);
         gone
     }
 

@@ -324,7 +324,7 @@ impl Batch {
     ///
     /// # Safety
     /// `fill` returns `n` only after it has written `n` pointers that each satisfy [`Packet::from_raw`].
-    #[inline]
+    #[inline(always)]
     pub unsafe fn fill_raw(
         &mut self,
         max: usize,
@@ -363,6 +363,7 @@ impl Batch {
     /// # Safety
     /// `send` takes ownership of exactly the first `n` buffers, where `n` is what it returns, and leaves the array as
     /// it was.
+    #[inline(always)]
     pub unsafe fn send_raw(&mut self, send: impl FnOnce(&mut [NonNull<Header>]) -> usize) -> usize {
         let Some(frame) = self.0.as_mut() else { return 0 };
         let len = std::mem::replace(&mut frame.len, 0);
@@ -375,12 +376,10 @@ impl Batch {
             raw.copy_within(sent.., 0);
         }
         frame.len = len - sent;
-        if frame.len == 0 {
-            frame.due.set(None);
-        }
         if frame.len == 0
             && let Some(frame) = self.0.take()
         {
+            frame.due.set(None);
             recycle(frame);
         }
         sent

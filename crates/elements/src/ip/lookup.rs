@@ -5,7 +5,7 @@ use fib::{NextHop, NextHopId, RouteChange, RouteTable};
 use graph::{
     Args, Class, ConfigErrors, Configure, Cx, Element, Handlers, LocalCx, Loss, Out, Spec, State, Way,
 };
-use packet::Batch;
+use packet::{Batch, Packet};
 use std::fmt::Write;
 use std::marker::PhantomData;
 use std::net::{IpAddr, Ipv4Addr};
@@ -40,15 +40,24 @@ pub struct LocalIPLookup<S> {
     hops: Box<[Option<NextHopId>; Batch::MAX]>,
 }
 
-/// A next hop: gateway (0 = none) and output.
+/// A next hop in one word, for one load: gateway (0 = none) above, output below.
 #[derive(Clone, Copy)]
-struct Hop {
-    gateway: u32,
-    port: u32,
-}
+struct Hop(u64);
 
 /// No route; no element has as many outputs.
-const NOWHERE: Hop = Hop { gateway: 0, port: u32::MAX };
+const NOWHERE: Hop = Hop(u32::MAX as u64);
+
+impl Hop {
+    #[inline]
+    fn gateway(self) -> u32 {
+        (self.0 >> 32) as u32
+    }
+
+    #[inline]
+    fn port(self) -> u32 {
+        self.0 as u32
+    }
+}
 
 impl From<&NextHop> for Hop {
     fn from(hop: &NextHop) -> Hop {
@@ -56,7 +65,7 @@ impl From<&NextHop> for Hop {
             Some(IpAddr::V4(gateway)) => gateway.to_bits(),
             _ => 0,
         };
-        Hop { gateway, port: hop.port }
+        Hop(u64::from(gateway) << 32 | u64::from(hop.port))
     }
 }
 
@@ -164,23 +173,25 @@ impl<S: Structure> Element for LocalIPLookup<S> {
         table.lookup_batch(cx.reader, &self.addresses[..n], &mut self.hops[..n]);
         learn(&mut self.ways, table.next_hops(cx.reader));
         let (ways, hops) = (&self.ways[..], &self.hops[..n]);
-        let hop_of = |hop| ways.get(NextHopId::bits(hop) as usize).copied().unwrap_or(NOWHERE);
-        let first = hop_of(hops.first().copied().flatten()).port;
-        let mut others = 0;
-        for (packet, &number) in batch.iter_mut().zip(hops) {
-            let hop = hop_of(number);
-            others |= hop.port ^ first;
-            packet.set_next_hop(NextHopId::bits(number));
-            if hop.gateway != 0 {
-                packet.set_dst_ip(hop.gateway);
+        let hop_of = |bits: u32| ways.get(bits as usize).copied().unwrap_or(NOWHERE);
+        let (mut all, mut any) = (Hop(u64::MAX), Hop(0));
+        let one = |(packet, number): (&mut Packet, &Option<NextHopId>)| {
+            let bits = NextHopId::bits(*number);
+            let hop = hop_of(bits);
+            (all.0, any.0) = (all.0 & hop.0, any.0 | hop.0);
+            packet.set_next_hop(bits);
+            if hop.gateway() != 0 {
+                packet.set_dst_ip(hop.gateway());
             }
+        };
+        batch.iter_mut().zip(hops).for_each(one);
+        // The same output for each, if no bit is in some and not in others.
+        if all.port() == any.port() && any.port() != NOWHERE.port() {
+            return out.emit(any.port() as usize, batch);
         }
-        if others == 0 && first != NOWHERE.port {
-            return out.emit(first as usize, batch);
-        }
-        out.split_by(batch, hops, |_, number| match hop_of(number) {
-            hop if hop.port == NOWHERE.port => Way::Lost(NO_ROUTE),
-            hop => Way::Port(hop.port as usize),
+        out.split_by(batch, hops, |_, number| match hop_of(NextHopId::bits(number)).port() {
+            port if port == NOWHERE.port() => Way::Lost(NO_ROUTE),
+            port => Way::Port(port as usize),
         });
     }
 }

@@ -105,8 +105,9 @@ impl Engine {
         for i in 0..self.slots.len() {
             let node = NodeId::new(i);
             if self.core.is_active(node) {
-                self.call(node, |element, cx, _, out| element.start(cx, out));
-                self.deliver();
+                let (slots, core, cx) = self.parts();
+                call(slots, core, node, |element, _, out| element.start(&cx, out));
+                deliver(slots, core, &cx);
             }
         }
         self.apply_wakes();
@@ -206,7 +207,8 @@ impl Engine {
                 let Some(sent) = self.rings.get_mut(i).and_then(|r| r.pop().ok()) else { break };
                 useful = true;
                 self.core.stack.push(sent);
-                self.deliver();
+                let (slots, core, cx) = self.parts();
+                deliver(slots, core, &cx);
             }
         }
         if useful {
@@ -231,106 +233,21 @@ impl Engine {
         self.core.run_made = 0;
         self.core.run_gone = 0;
         self.core.nested_cycles = 0;
-        let useful = self.call(node, |element, cx, up, out| element.run(cx, up, out)).unwrap_or(false);
-        self.count_run(node, useful, began);
-        self.deliver();
-        self.core.timed = false;
+        let (slots, core, cx) = self.parts();
+        let run = |element: &mut dyn Element, up: &mut Up<'_>, out: &mut Out<'_>| element.run(&cx, up, out);
+        let useful = call(slots, core, node, run).unwrap_or(false);
+        count_run(core, node, useful, began);
+        deliver(slots, core, &cx);
+        core.timed = false;
         useful
     }
 
-    fn count_run(&mut self, node: NodeId, useful: bool, began: u64) {
-        let Some(s) = self.core.stats.nodes.get(node.index()) else { return };
-        let own = if self.core.timed {
-            tsc().saturating_sub(began).saturating_sub(self.core.nested_cycles)
-        } else {
-            0
-        };
-        if useful {
-            let packets = if self.core.is_pushed_to(node) {
-                0
-            } else {
-                let emitted: usize = self.core.stack.iter().map(|s| s.batch.len()).sum();
-                // What a source hands to other workers is not on the stack.
-                self.core.run_made.max(emitted + self.core.run_gone)
-            };
-            s.calls.add(1);
-            s.packets.add(packets as u64);
-            if self.core.timed {
-                s.timed_calls.add(1);
-                s.timed_packets.add(packets as u64);
-                s.timed_cycles.add(own);
-            }
-        } else {
-            s.empty_polls.add(1);
-            s.timed_empty_cycles.add(own);
-        }
-    }
-
-    /// Calls an element with everything it may need; `None` if there is none.
-    fn call<R>(
-        &mut self,
-        node: NodeId,
-        f: impl FnOnce(&mut dyn Element, &Cx<'_>, &mut Up<'_>, &mut Out<'_>) -> R,
-    ) -> Option<R> {
-        let mut element = self.slots.get_mut(node.index())?.take()?;
-        let cx = Cx {
-            now: self.now,
-            worker: self.core.worker,
-            reader: &self.reader,
-            pool: &self.pool,
-            burst: self.burst,
-        };
-        let mark = self.core.stack.len();
-        let mut up = Up { slots: &mut self.slots, node };
-        let mut out = Out { core: &mut self.core, node };
-        let result = f(&mut *element, &cx, &mut up, &mut out);
-        self.core.flush_aside();
-        reverse_above(&mut self.core.stack, mark);
-        self.slots[node.index()] = Some(element);
-        Some(result)
-    }
-
-    /// Delivers batches, depth first, until none is on its way.
+    /// What a call of an element needs.
     #[inline]
-    fn deliver(&mut self) {
-        if self.core.timed { self.deliver_timed() } else { self.deliver_plain() }
-    }
-
-    fn deliver_plain(&mut self) {
+    fn parts(&mut self) -> (&mut [Option<Box<dyn Element>>], &mut Core, Cx<'_>) {
         let Engine { slots, core, reader, pool, burst, now, .. } = self;
         let cx = Cx { now: *now, worker: core.worker, reader, pool, burst: *burst };
-        let mut left = MAX_DELIVERIES;
-        while let Some(sent) = core.stack.pop() {
-            left -= 1;
-            if left == 0 {
-                core.stack.push(sent);
-                return core.lose_looping();
-            }
-            push(slots, core, &cx, sent);
-        }
-    }
-
-    fn deliver_timed(&mut self) {
-        let Engine { slots, core, reader, pool, burst, now, .. } = self;
-        let cx = Cx { now: *now, worker: core.worker, reader, pool, burst: *burst };
-        let mut left = MAX_DELIVERIES;
-        let mut began = tsc();
-        while let Some(sent) = core.stack.pop() {
-            left -= 1;
-            if left == 0 {
-                core.stack.push(sent);
-                return core.lose_looping();
-            }
-            let (node, packets) = (sent.to.node(), sent.batch.len());
-            push(slots, core, &cx, sent);
-            let now = tsc();
-            if let Some(s) = core.stats.nodes.get(node.index()) {
-                s.timed_calls.add(1);
-                s.timed_packets.add(packets as u64);
-                s.timed_cycles.add(now.saturating_sub(began));
-            }
-            began = now;
-        }
+        (slots, core, cx)
     }
 
     fn apply_wakes(&mut self) {
@@ -340,8 +257,90 @@ impl Engine {
     }
 }
 
-/// Hands a batch to its element.
+/// Calls an element with everything it may need; `None` if there is none.
 #[inline]
+fn call<R>(
+    slots: &mut [Option<Box<dyn Element>>],
+    core: &mut Core,
+    node: NodeId,
+    f: impl FnOnce(&mut dyn Element, &mut Up<'_>, &mut Out<'_>) -> R,
+) -> Option<R> {
+    let mut element = slots.get_mut(node.index())?.take()?;
+    let mark = core.stack.len();
+    let result = f(&mut *element, &mut Up { slots, node }, &mut Out { core, node });
+    core.flush_aside();
+    reverse_above(&mut core.stack, mark);
+    slots[node.index()] = Some(element);
+    Some(result)
+}
+
+/// Counts a task run.
+#[inline]
+fn count_run(core: &Core, node: NodeId, useful: bool, began: u64) {
+    let Some(s) = core.stats.nodes.get(node.index()) else { return };
+    let own = if core.timed { tsc().saturating_sub(began).saturating_sub(core.nested_cycles) } else { 0 };
+    if !useful {
+        s.empty_polls.add(1);
+        s.timed_empty_cycles.add(own);
+        return;
+    }
+    let packets = if core.is_pushed_to(node) {
+        0
+    } else {
+        let emitted: usize = core.stack.iter().map(|s| s.batch.len()).sum();
+        // What a source hands to other workers is not on the stack.
+        core.run_made.max(emitted + core.run_gone)
+    };
+    s.calls.add(1);
+    s.packets.add(packets as u64);
+    if core.timed {
+        s.timed_calls.add(1);
+        s.timed_packets.add(packets as u64);
+        s.timed_cycles.add(own);
+    }
+}
+
+/// Delivers batches, depth first, until none is on its way.
+#[inline]
+fn deliver(slots: &mut [Option<Box<dyn Element>>], core: &mut Core, cx: &Cx<'_>) {
+    if core.timed {
+        return deliver_timed(slots, core, cx);
+    }
+    let mut left = MAX_DELIVERIES;
+    while let Some(sent) = core.stack.pop() {
+        left -= 1;
+        if left == 0 {
+            core.stack.push(sent);
+            return core.lose_looping();
+        }
+        push(slots, core, cx, sent);
+    }
+}
+
+#[cold]
+fn deliver_timed(slots: &mut [Option<Box<dyn Element>>], core: &mut Core, cx: &Cx<'_>) {
+    let mut left = MAX_DELIVERIES;
+    let mut began = tsc();
+    while let Some(sent) = core.stack.pop() {
+        left -= 1;
+        if left == 0 {
+            core.stack.push(sent);
+            return core.lose_looping();
+        }
+        let (node, packets) = (sent.to.node(), sent.batch.len());
+        push(slots, core, cx, sent);
+        let now = tsc();
+        if let Some(s) = core.stats.nodes.get(node.index()) {
+            s.timed_calls.add(1);
+            s.timed_packets.add(packets as u64);
+            s.timed_cycles.add(now.saturating_sub(began));
+        }
+        began = now;
+    }
+}
+
+/// Hands a batch to its element.
+#[inline(always)]
 fn push(slots: &mut [Option<Box<dyn Element>>], core: &mut Core, cx: &Cx<'_>, sent: Sent) {
     let (node, port) = (sent.to.node(), sent.to.port());
     let mark = core.stack.len();
