@@ -1,0 +1,192 @@
+//! Updates of single routes, while a reader looks up.
+
+use std::sync::Barrier;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use epoch::Reader;
+use fib::{Dir24_8, Fib, NextHopId, Prefix4, Rib, Route, RouteChange, RouteTable};
+
+use crate::report::Report;
+use crate::traffic::Random;
+use crate::{Options, hop, pin};
+
+/// How long the reader's rate is taken, with and without updates in turn.
+const SPAN: Duration = Duration::from_millis(300);
+/// Pairs of spans.
+const PAIRS: usize = 7;
+/// Updates between two looks at the clock.
+const BURST: usize = 256;
+
+/// A table that routes of the full one come to and go from, one at a time.
+trait Writer {
+    /// The `index`-th route gets this next hop, or goes.
+    fn update(&mut self, index: usize, hop: Option<NextHopId>);
+}
+
+/// The lookup structure and the RIB.
+struct Direct<'t> {
+    fib: &'t Dir24_8,
+    rib: Rib<u32>,
+    routes: &'t [Route<u32>],
+}
+
+impl Writer for Direct<'_> {
+    fn update(&mut self, index: usize, hop: Option<NextHopId>) {
+        let prefix = self.routes[index].prefix;
+        match hop {
+            Some(hop) => self.rib.insert(prefix, hop),
+            None => self.rib.remove(prefix),
+        };
+        self.fib.update(&self.rib, &[prefix]);
+    }
+}
+
+/// All that a router has.
+struct Transactions<'t> {
+    table: &'t RouteTable<u32>,
+    routes: &'t [Route<u32>],
+}
+
+impl Writer for Transactions<'_> {
+    fn update(&mut self, index: usize, hop: Option<NextHopId>) {
+        let mut route = self.routes[index];
+        let change = match hop {
+            Some(hop) => {
+                route.next_hop.port = hop.index() as u32;
+                RouteChange::Set(route)
+            }
+            None => RouteChange::Remove(route.prefix, None),
+        };
+        self.table.apply(&[change]).expect("the route is there");
+    }
+}
+
+/// What updates do.
+#[derive(Clone, Copy)]
+enum Kind {
+    /// Each gives a route another next hop.
+    Change,
+    /// A route goes, then comes back.
+    Flap,
+}
+
+/// Makes updates for [`SPAN`], of routes in the order of `order` from `at` on; returns how many.
+fn write(
+    writer: &mut dyn Writer,
+    kind: Kind,
+    routes: &[Route<u32>],
+    next_hops: u32,
+    order: &[usize],
+    at: &mut usize,
+) -> u64 {
+    let start = Instant::now();
+    let mut made = 0;
+    while start.elapsed() < SPAN {
+        for _ in 0..BURST {
+            let index = order[*at % order.len()];
+            *at += 1;
+            match kind {
+                Kind::Change => {
+                    let other = (routes[index].next_hop.port + *at as u32) % next_hops;
+                    writer.update(index, NextHopId::new(other));
+                    made += 1;
+                }
+                Kind::Flap => {
+                    writer.update(index, None);
+                    writer.update(index, Some(hop(&routes[index])));
+                    made += 2;
+                }
+            }
+        }
+    }
+    made
+}
+
+/// Lookups of a thread of its own, on a core of its own.
+fn measure(
+    report: &Report,
+    name: &str,
+    options: &Options,
+    routes: &[Route<u32>],
+    look_up: &(dyn Fn(&mut Reader, &mut [Option<NextHopId>], &[u32]) + Sync),
+    addresses: &[u32],
+    writer: &mut dyn Writer,
+) -> Result<(), String> {
+    let order = Random::new().order(routes.len());
+    let (done, looked_up, ready) = (AtomicBool::new(false), AtomicU64::new(0), Barrier::new(2));
+    std::thread::scope(|scope| {
+        let reading = scope.spawn(|| {
+            let pinned = pin(options.core);
+            let mut reader = Reader::new();
+            let mut hops = vec![None; options.batch];
+            ready.wait();
+            while !done.load(Ordering::Relaxed) {
+                for batch in addresses.chunks_exact(options.batch) {
+                    look_up(&mut reader, &mut hops, batch);
+                    reader.quiescent();
+                    looked_up.fetch_add(options.batch as u64, Ordering::Relaxed);
+                }
+            }
+            pinned
+        });
+        ready.wait();
+        let mut at = 0;
+        for (kind, what) in
+            [(Kind::Change, "next hops changed"), (Kind::Flap, "routes withdrawn and announced")]
+        {
+            let (mut updates, mut kept) = (Vec::new(), Vec::new());
+            for _ in 0..PAIRS {
+                let mut span = |work: &mut dyn FnMut() -> u64| {
+                    let (before, start) = (looked_up.load(Ordering::Relaxed), Instant::now());
+                    let made = work();
+                    let took = start.elapsed().as_secs_f64();
+                    let lookups = looked_up.load(Ordering::Relaxed) - before;
+                    (made as f64 / took / 1e6, lookups as f64 / took / 1e6)
+                };
+                let (_, quiet) = span(&mut || {
+                    std::thread::sleep(SPAN);
+                    0
+                });
+                let (rate, beside) =
+                    span(&mut || write(writer, kind, routes, options.next_hops, &order, &mut at));
+                updates.push(rate);
+                kept.push(beside / quiet);
+            }
+            report.figure("updates", name, Some(what), "M/s", &updates);
+            report.figure("reader's rate beside updates", name, Some("reader keeps"), "x", &kept);
+        }
+        done.store(true, Ordering::Relaxed);
+        reading.join().map_err(|_| "the reader panicked".to_owned())?
+    })
+}
+
+pub fn run(
+    report: &Report,
+    options: &Options,
+    routes: &[Route<u32>],
+    addresses: &[u32],
+) -> Result<(), String> {
+    // The reader stays on the core of the lookups.
+    pin(usize::from(options.core == 0))?;
+    let rib: Rib<u32> = routes.iter().map(|route| (route.prefix, hop(route))).collect();
+    let fib = Dir24_8::new();
+    fib.update(&rib, &[Prefix4::default()]);
+    let look_up = |reader: &mut Reader, hops: &mut [Option<NextHopId>], batch: &[u32]| {
+        fib.lookup_batch(reader, batch, hops);
+        std::hint::black_box(hops);
+    };
+    let mut writer = Direct { fib: &fib, rib, routes };
+    measure(report, "Rib and Dir24_8", options, routes, &look_up, addresses, &mut writer)?;
+    drop(writer);
+
+    let table = RouteTable::new(Dir24_8::new());
+    let changes: Vec<_> = routes.iter().map(|route| RouteChange::Set(*route)).collect();
+    table.apply(&changes).map_err(|e| e.to_string())?;
+    let look_up = |reader: &mut Reader, hops: &mut [Option<NextHopId>], batch: &[u32]| {
+        table.lookup_batch(reader, batch, hops);
+        std::hint::black_box(hops);
+    };
+    let mut writer = Transactions { table: &table, routes };
+    measure(report, "RouteTable of Dir24_8", options, routes, &look_up, addresses, &mut writer)
+}
