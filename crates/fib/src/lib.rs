@@ -20,9 +20,10 @@
 //!
 //! Tables also come from text ([`RouteFile`]), from MRT dumps ([`read_mrt`]) and out of thin air ([`synth()`]);
 //! [`stat4`] and [`stat6`] say what they are like.
-#![forbid(unsafe_code)]
+#![deny(unsafe_code)]
 
 mod dir24_8;
+mod gather;
 mod linear;
 mod lookup;
 mod mrt;

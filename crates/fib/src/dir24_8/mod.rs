@@ -1,18 +1,16 @@
-//! DIR-24-8: one leaf for each /24, one group of 256 for each /24 that is cut further; runs of equal leaves share one.
+//! DIR-24-8: one array entry for each /24, one group of 256 entries for each /24 that is cut further.
 //!
 //! P. Gupta, S. Lin, N. McKeown, "Routing lookups in hardware at memory access speeds", INFOCOM 1998.
 //!
 //! ```text
-//!  address  a.b.c.d ── node of the /19 (32 bits: where runs begin; 32 bits: where its leaves are)
-//!                         └─ leaves[first + ones up to the /24's bit] ── hop
-//!                               └─ group ── groups[group][d] ── hop         for prefixes longer than /24
+//!  address  a.b.c.d ── first[a.b.c] ── hop                     one memory access
+//!                            └─ cut ── numbers[a.b.c] ── groups[number][d] ── hop   for prefixes longer than /24
 //! ```
 
+mod blocks;
 mod paint;
-mod runs;
-mod store;
 
-use std::sync::atomic::{AtomicU16, AtomicU32};
+use std::sync::atomic::{AtomicU8, AtomicU16, AtomicU32};
 use std::sync::{Mutex, PoisonError};
 
 use epoch::{Reader, Table};
@@ -22,23 +20,43 @@ use crate::next_hop::NextHopId;
 use crate::prefix::{Prefix, Prefix4};
 use crate::rib::Rib;
 
-use paint::Painter;
-use runs::{Leaf, Levels};
-use store::{Misfit, Store};
+use blocks::{Blocks, Entry};
+use paint::{Groups, Misfit, Painter};
 
-/// With more changes than this at once, going over everything is quicker than going to each.
+/// With more changes than this at once, going over the whole array is quicker than going to each.
 const MANY_CHANGES: usize = 4096;
-/// Leaves of an empty table.
-const FEWEST_LEAVES: usize = 1 << 16;
 
 /// DIR-24-8 for IPv4, changed in place.
+///
+/// Entries are as narrow as the next hops allow:
+///
+/// | bytes | distinct next hops | first level | group |
+/// |---|---|---|---|
+/// | 1 | up to 254 | 16 MiB | 256 bytes |
+/// | 2 | up to 65,534 | 32 MiB | 512 bytes |
+/// | 4 | any number | 64 MiB | 1 KiB |
+///
+/// For the next hop that does not fit, the table is rebuilt once, beside the old one, and stays as wide. An update
+/// costs time in proportion to the number of /24s under the changed prefix.
 pub struct Dir24_8 {
     width: Table<Width>,
 }
 
 enum Width {
-    Narrow(Blocks<AtomicU16>),
-    Wide(Blocks<AtomicU32>),
+    One(Levels<AtomicU8>),
+    Two(Levels<AtomicU16>),
+    Four(Levels<AtomicU32>),
+}
+
+/// Calls the same method whatever the width.
+macro_rules! each_width {
+    ($width:expr, $levels:ident => $call:expr) => {
+        match $width {
+            Width::One($levels) => $call,
+            Width::Two($levels) => $call,
+            Width::Four($levels) => $call,
+        }
+    };
 }
 
 impl Default for Dir24_8 {
@@ -48,108 +66,94 @@ impl Default for Dir24_8 {
 }
 
 impl Dir24_8 {
-    /// A table without routes; allocates 4 MiB.
+    /// A table without routes; allocates 16 MiB.
     pub fn new() -> Dir24_8 {
-        Dir24_8 { width: Table::new(Width::Narrow(Blocks::new(FEWEST_LEAVES))) }
+        Dir24_8 { width: Table::new(Width::One(Levels::new())) }
     }
 
     /// The table of these routes.
     pub fn build(rib: &Rib<u32>) -> Dir24_8 {
-        Dir24_8 { width: Table::new(Width::build(rib, false)) }
+        let dir = Dir24_8::new();
+        dir.update(rib, &[Prefix4::default()]);
+        dir
     }
 }
 
 impl Fib<u32> for Dir24_8 {
     #[inline]
     fn lookup(&self, reader: &Reader, addr: u32) -> Option<NextHopId> {
-        NextHopId::from_bits(match self.width.read(reader) {
-            Width::Narrow(blocks) => blocks.levels.lookup(addr),
-            Width::Wide(blocks) => blocks.levels.lookup(addr),
-        })
+        NextHopId::from_bits(each_width!(self.width.read(reader), levels => levels.blocks.lookup(addr)))
     }
 
     fn lookup_batch(&self, reader: &Reader, addrs: &[u32], hops: &mut [Option<NextHopId>]) {
-        match self.width.read(reader) {
-            Width::Narrow(blocks) => blocks.levels.lookup_batch(addrs, hops),
-            Width::Wide(blocks) => blocks.levels.lookup_batch(addrs, hops),
-        }
+        each_width!(self.width.read(reader), levels => levels.blocks.lookup_batch(addrs, hops));
     }
 
     fn update(&self, rib: &Rib<u32>, changed: &[Prefix4]) {
         let all = [Prefix4::default()];
         let changed = if changed.len() > MANY_CHANGES { &all } else { changed };
-        let (fits, wide) = self.width.with(|width| match width {
-            Width::Narrow(blocks) => (blocks.update(rib, changed), false),
-            Width::Wide(blocks) => (blocks.update(rib, changed), true),
+        let misfit = self.width.with(|width| {
+            each_width!(width, levels => levels.update(rib, changed)).err().map(|misfit| {
+                match (misfit, width) {
+                    (Misfit::NextHop, Width::One(_)) | (Misfit::Groups, Width::Two(_)) => 2,
+                    (Misfit::Groups, Width::One(_)) => 1,
+                    _ => 4,
+                }
+            })
         });
-        if let Err(misfit) = fits {
-            self.width.replace(Width::build(rib, wide || misfit == Misfit::Narrow));
+        if let Some(bytes) = misfit {
+            self.width.replace(Width::build(rib, bytes));
         }
     }
 
     fn memory(&self) -> Vec<MemoryPart> {
-        self.width.with(|width| match width {
-            Width::Narrow(blocks) => blocks.levels.memory(),
-            Width::Wide(blocks) => blocks.levels.memory(),
-        })
+        self.width.with(|width| each_width!(width, levels => levels.blocks.memory()))
     }
 }
 
 impl Width {
-    /// The table of these routes, in narrow leaves if they suffice and `wide` is false.
-    fn build(rib: &Rib<u32>, mut wide: bool) -> Width {
-        // A route adds at most three leaves, so this leaves room for changes.
-        let mut leaves = FEWEST_LEAVES.max(4 * rib.len());
-        loop {
-            let misfit = if wide {
-                match Blocks::build(rib, leaves) {
-                    Ok(blocks) => return Width::Wide(blocks),
-                    Err(misfit) => misfit,
-                }
-            } else {
-                match Blocks::build(rib, leaves) {
-                    Ok(blocks) => return Width::Narrow(blocks),
-                    Err(misfit) => misfit,
-                }
-            };
-            match misfit {
-                Misfit::Narrow => wide = true,
-                Misfit::Full => leaves *= 2,
-            }
+    /// The table of these routes, with entries of at least so many bytes.
+    fn build(rib: &Rib<u32>, bytes: usize) -> Width {
+        if let Some(levels) = (bytes <= 1).then(|| Levels::build(rib)).flatten() {
+            return Width::One(levels);
         }
+        if let Some(levels) = (bytes <= 2).then(|| Levels::build(rib)).flatten() {
+            return Width::Two(levels);
+        }
+        // These hold every number of a next hop, and there are more groups than /24s.
+        Width::Four(Levels::build(rib).unwrap_or_else(Levels::new))
     }
 }
 
-/// The levels, and what the writer knows beside them.
-struct Blocks<L> {
-    levels: Levels<L>,
+/// The two levels, and what the writer knows beside them.
+struct Levels<E> {
+    blocks: Blocks<E>,
     /// Only the one writer locks this.
-    store: Mutex<Store>,
+    groups: Mutex<Groups>,
 }
 
-impl<L: Leaf> Blocks<L> {
-    fn new(leaves: usize) -> Blocks<L> {
-        Blocks { levels: Levels::new(leaves), store: Mutex::new(Store::new()) }
+impl<E: Entry> Levels<E> {
+    fn new() -> Levels<E> {
+        Levels { blocks: Blocks::new(), groups: Mutex::default() }
     }
 
-    fn build(rib: &Rib<u32>, leaves: usize) -> Result<Blocks<L>, Misfit> {
-        let blocks = Blocks::new(leaves);
-        blocks.update(rib, &[Prefix4::default()])?;
-        Ok(blocks)
+    fn build(rib: &Rib<u32>) -> Option<Levels<E>> {
+        let levels = Levels::new();
+        levels.update(rib, &[Prefix4::default()]).ok().map(|()| levels)
     }
 
     fn update(&self, rib: &Rib<u32>, changed: &[Prefix4]) -> Result<(), Misfit> {
-        let mut store = self.store.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut groups = self.groups.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut painter = Painter { blocks: &self.blocks, groups: &mut groups };
         for prefix in changed {
             let area = Prefix::truncated(prefix.first(), prefix.len().min(24));
-            let mut painter = Painter::new(&self.levels, &mut store);
             let mut result = Ok(());
             rib.ranges(area, |first, last, hop| {
                 if result.is_ok() {
                     result = painter.paint(first, last, NextHopId::bits(hop));
                 }
             });
-            result.and_then(|()| painter.finish())?;
+            result?;
         }
         Ok(())
     }
@@ -171,14 +175,7 @@ mod tests {
 
     /// Groups ever used, and groups out of use.
     fn groups(dir: &Dir24_8) -> (u32, usize) {
-        let count = |store: &Mutex<Store>| {
-            let store = store.lock().unwrap();
-            (store.fresh_group, store.idle_groups())
-        };
-        dir.width.with(|width| match width {
-            Width::Narrow(blocks) => count(&blocks.store),
-            Width::Wide(blocks) => count(&blocks.store),
-        })
+        dir.width.with(|width| each_width!(width, levels => levels.groups.lock().unwrap().count()))
     }
 
     #[test]
@@ -227,36 +224,77 @@ mod tests {
         assert_eq!(hops, [Some(hop(0)), Some(hop(0)), Some(hop(2)), Some(hop(3)), None]);
     }
 
+    fn bytes(dir: &Dir24_8) -> usize {
+        dir.width.with(|width| match width {
+            Width::One(_) => 1,
+            Width::Two(_) => 2,
+            Width::Four(_) => 4,
+        })
+    }
+
     #[test]
     fn it_widens_for_the_next_hop_that_does_not_fit() {
         let dir = Dir24_8::new();
         let reader = Reader::new();
         let mut rib = Rib::new();
-        for (last_octet, index, wide) in [(1, 32_766, false), (2, 32_767, true), (3, 1 << 24, true)] {
-            let prefix = Prefix::host(last_octet);
-            rib.insert(prefix, hop(index));
-            dir.update(&rib, &[prefix]);
-            assert_eq!(dir.lookup(&reader, last_octet), Some(hop(index)));
-            assert_eq!(dir.width.with(|width| matches!(width, Width::Wide(_))), wide);
+        let steps = [(1, 253, 1), (2, 254, 2), (3, 65_533, 2), (4, 65_534, 4), (5, 1 << 24, 4), (6, 0, 4)];
+        for (step, &(last_octet, index, expected)) in steps.iter().enumerate() {
+            let (host, block) = (Prefix::host(last_octet), Prefix::truncated(last_octet << 24, 8));
+            rib.extend([(host, hop(index)), (block, hop(index))]);
+            dir.update(&rib, &[host, block]);
+            assert_eq!(bytes(&dir), expected, "{index}");
+            for &(last_octet, index, _) in &steps[..=step] {
+                assert_eq!(dir.lookup(&reader, last_octet), Some(hop(index)));
+                assert_eq!(dir.lookup(&reader, last_octet << 24 | 0xABCDEF), Some(hop(index)));
+            }
+            assert_eq!(dir.lookup(&reader, 99), None);
         }
-        assert_eq!(dir.lookup(&reader, 1), Some(hop(32_766)));
+        let mebibytes = dir.memory().iter().map(|part| part.bytes).sum::<usize>() >> 20;
+        assert!((64..68).contains(&mebibytes), "{mebibytes}");
     }
 
     #[test]
-    fn it_widens_when_groups_run_out() {
+    fn there_is_room_for_65_536_next_hops_and_as_many_groups() {
         let dir = Dir24_8::new();
         let reader = Reader::new();
-        let mut rib = Rib::new();
-        let hosts = (1 << 15) + 1;
-        for block in 0..hosts {
-            rib.insert(Prefix::host(block << 8 | 7), hop(block & 3));
-        }
+        let count = 1 << 16;
+        let rib: Rib<u32> = (0..count).map(|i| (Prefix::host(i << 8 | i & 255), hop(i))).collect();
         dir.update(&rib, &[Prefix::default()]);
-        assert!(dir.width.with(|width| matches!(width, Width::Wide(_))));
-        assert_eq!(groups(&dir), (hosts, 0));
-        for block in 0..hosts {
-            assert_eq!(dir.lookup(&reader, block << 8 | 7), Some(hop(block & 3)));
-            assert_eq!(dir.lookup(&reader, block << 8), None);
+        assert_eq!((bytes(&dir), groups(&dir)), (4, (count, 0)));
+        let addrs: Vec<u32> = (0..count).flat_map(|i| [i << 8 | i & 255, i << 8 | !i & 255]).collect();
+        let mut hops = vec![None; addrs.len()];
+        dir.lookup_batch(&reader, &addrs, &mut hops);
+        for (i, found) in hops.chunks(2).enumerate() {
+            assert_eq!(found, [Some(hop(i as u32)), None]);
+        }
+    }
+
+    #[test]
+    fn batches_of_any_length_and_the_shorter_slice_counts() {
+        let dir = Dir24_8::new();
+        let reader = Reader::new();
+        for limit in [250, 60_000, 70_000] {
+            let rib: Rib<u32> = (0..=255)
+                .flat_map(|i| {
+                    [
+                        (Prefix::truncated(i << 24, 8), hop(i * limit / 256)),
+                        (Prefix::host(i << 24), hop(i % 250)),
+                    ]
+                })
+                .collect();
+            dir.update(&rib, &[Prefix::default()]);
+            let addr = |i: u32| i.wrapping_mul(0x9E37_79B9) & if i % 3 == 0 { 0xFF00_0000 } else { !0 };
+            let addrs: Vec<u32> = (0..100).map(addr).collect();
+            let expected: Vec<_> = addrs.iter().map(|&addr| dir.lookup(&reader, addr)).collect();
+            for count in (0..40).chain([63, 64, 65, 100]) {
+                let mut hops = [Some(NextHopId::MIN); 100];
+                dir.lookup_batch(&reader, &addrs[..count], &mut hops);
+                assert_eq!(hops[..count], expected[..count]);
+                assert!(hops[count..].iter().all(|&hop| hop == Some(NextHopId::MIN)));
+                let mut hops = vec![None; count];
+                dir.lookup_batch(&reader, &addrs, &mut hops);
+                assert_eq!(hops, expected[..count]);
+            }
         }
     }
 }

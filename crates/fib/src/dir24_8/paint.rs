@@ -1,49 +1,101 @@
 //! Writes ranges of addresses with their next hops into the levels.
 
-use super::runs::{Leaf, Levels, Node, SLOTS};
-use super::store::{Misfit, Store};
+use std::collections::VecDeque;
 
-/// Addresses of a node.
-const NODE: u32 = 256 * SLOTS as u32;
+use epoch::{Ticket, ticket};
 
-/// Takes ranges of addresses with their next hops, in order and without gaps, and writes each word once, with its
-/// final value, if it has changed.
-pub(super) struct Painter<'b, L> {
-    levels: &'b Levels<L>,
-    store: &'b mut Store,
-    /// The node that is being changed; its leaves as they were and as they shall be.
-    open: Option<usize>,
-    old: [u32; SLOTS],
-    new: [u32; SLOTS],
-    /// The next hops of the block that is being cut.
-    cut: [u32; 256],
+use super::blocks::{Blocks, Entry, GROUPS};
+
+/// So many groups share a ticket: drawing one takes the epoch's cache line from every reader, and asking whether it
+/// has passed takes theirs.
+const TOGETHER: usize = 64;
+
+/// Why a table cannot hold what it should.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Misfit {
+    /// A next hop needs wider entries.
+    NextHop,
+    /// Readers that never pass a quiescent point keep all groups.
+    Groups,
 }
 
-impl<'b, L: Leaf> Painter<'b, L> {
-    pub fn new(levels: &'b Levels<L>, store: &'b mut Store) -> Painter<'b, L> {
-        Painter { levels, store, open: None, old: [0; SLOTS], new: [0; SLOTS], cut: [0; 256] }
+/// Which groups are in use.
+pub(super) struct Groups {
+    /// Groups from this one on have never been used.
+    fresh: u32,
+    free: Vec<u32>,
+    /// Out of use, but readers may still look at them.
+    retired: Vec<u32>,
+    /// Out of use since before the ticket was drawn.
+    waiting: VecDeque<(Ticket, Vec<u32>)>,
+    /// The next hops of the /24 that is being cut.
+    values: [u32; 256],
+}
+
+impl Default for Groups {
+    fn default() -> Self {
+        Groups { fresh: 0, free: Vec::new(), retired: Vec::new(), waiting: VecDeque::new(), values: [0; 256] }
+    }
+}
+
+impl Groups {
+    fn allocate(&mut self) -> Result<u32, Misfit> {
+        if let Some(group) = self.free.pop() {
+            return Ok(group);
+        }
+        if self.fresh == GROUPS {
+            return Err(Misfit::Groups);
+        }
+        self.fresh += 1;
+        Ok(self.fresh - 1)
     }
 
-    /// The addresses from `first` to `last` get these bits. What was painted shows at the latest after
-    /// [`finish`](Painter::finish).
+    /// No entry leads to the group any more.
+    fn retire(&mut self, group: u32) {
+        self.retired.push(group);
+        if self.retired.len() < TOGETHER {
+            return;
+        }
+        self.waiting.push_back((ticket(), std::mem::take(&mut self.retired)));
+        while let Some((_, groups)) = self.waiting.pop_front_if(|(ticket, _)| ticket.passed()) {
+            self.free.extend(groups);
+        }
+    }
+
+    /// Groups ever used, and those of them that are out of use.
+    #[cfg(test)]
+    pub fn count(&self) -> (u32, usize) {
+        let waiting: usize = self.waiting.iter().map(|(_, groups)| groups.len()).sum();
+        (self.fresh, self.free.len() + self.retired.len() + waiting)
+    }
+}
+
+/// Takes ranges of addresses with their next hops, in order and without gaps, from the start of a /24 to the end of one,
+/// and writes each entry once, with its final value, if it has changed.
+pub(super) struct Painter<'b, E> {
+    pub blocks: &'b Blocks<E>,
+    pub groups: &'b mut Groups,
+}
+
+impl<E: Entry> Painter<'_, E> {
+    /// The addresses from `first` to `last` get these bits.
     pub fn paint(&mut self, first: u32, last: u32, bits: u32) -> Result<(), Misfit> {
-        if bits >= L::GROUP {
-            return Err(Misfit::Narrow);
+        if bits >= E::CUT {
+            return Err(Misfit::NextHop);
         }
         let mut at = first;
         loop {
-            let end = if at % 256 != 0 || last - at < 255 {
+            let end = if at & 255 != 0 || last - at < 255 {
                 let end = last.min(at | 255);
-                self.cut[(at & 255) as usize..=(end & 255) as usize].fill(bits);
+                self.groups.values[(at & 255) as usize..=(end & 255) as usize].fill(bits);
                 if end & 255 == 255 {
-                    self.cut_block(at >> 8)?;
+                    self.set_cut(at >> 8)?;
                 }
                 end
             } else {
-                // Whole blocks, as far as this node goes.
-                let end = last.min(at | (NODE - 1));
-                let end = end - end.wrapping_add(1) % 256;
-                self.blocks(at >> 8, end >> 8, bits)?;
+                // All whole blocks.
+                let end = last - last.wrapping_add(1) % 256;
+                self.set(at >> 8, end >> 8, bits);
                 end
             };
             if end == last {
@@ -53,120 +105,34 @@ impl<'b, L: Leaf> Painter<'b, L> {
         }
     }
 
-    /// Writes what is left to write.
-    pub fn finish(&mut self) -> Result<(), Misfit> {
-        let Some(index) = self.open.take() else { return Ok(()) };
-        if self.old == self.new {
-            return Ok(());
-        }
-        let mut starts = 0;
-        for i in 1..SLOTS {
-            starts |= u32::from(self.new[i] != self.new[i - 1]) << i;
-        }
-        let before = self.levels.node(index);
-        if starts == 0 {
-            let node = self.store.shared(self.new[0], self.levels)?;
-            self.levels.set_node(index, node);
-            self.store.retire_node(before, self.old[0]);
-        } else if starts == before.starts() {
-            // Runs keep their places: each leaf changes by itself.
-            self.write(before);
-        } else {
-            let count = starts.count_ones() as usize + 1;
-            let node = Node::new(self.store.leaves(count, self.levels.capacity())?, starts);
-            self.write(node);
-            self.levels.set_node(index, node);
-            self.store.retire_node(before, self.old[0]);
-        }
-        for (&old, &new) in self.old.iter().zip(&self.new) {
-            if old & L::GROUP != 0 && old != new {
-                self.store.retire_group(old & !L::GROUP);
+    /// Sets the next hop of whole blocks.
+    fn set(&mut self, first: u32, last: u32, bits: u32) {
+        for (block, entry) in (first..).zip(self.blocks.entries(first, last)) {
+            let old = entry.load();
+            if old != bits {
+                entry.store(bits);
+                if old == E::CUT {
+                    self.blocks.number(block).into_iter().for_each(|group| self.groups.retire(group));
+                }
             }
         }
-        Ok(())
     }
 
-    /// Writes the leaves of a node.
-    fn write(&self, node: Node) {
-        let leaves = self.levels.leaves(node.first_leaf(), node.runs());
-        let mut block = 0;
-        let mut rest = node.starts();
-        for leaf in leaves {
-            if leaf.load() != self.new[block] {
-                leaf.store(self.new[block]);
-            }
-            block = rest.trailing_zeros() as usize;
-            rest &= rest.wrapping_sub(1);
-        }
-    }
-
-    /// The blocks from `first` to `last`, all of one node, get these bits.
-    fn blocks(&mut self, first: u32, last: u32, bits: u32) -> Result<(), Misfit> {
-        let (index, from, to) = place(first, last);
-        if (from, to) != (0, SLOTS - 1) {
-            self.open(index)?;
-            self.new[from..=to].fill(bits);
+    /// Sets the next hops of a block to those in `values`.
+    fn set_cut(&mut self, block: u32) -> Result<(), Misfit> {
+        let values = &self.groups.values;
+        if values.iter().all(|&bits| bits == values[0]) {
+            self.set(block, block, values[0]);
             return Ok(());
         }
-        self.finish()?;
-        let before = self.levels.node(index);
-        let first_leaf = self.levels.leaves(before.first_leaf(), 1)[0].load();
-        if before.runs() == 1 && first_leaf == bits {
+        let is_cut = self.blocks.entries(block, block)[0].load() == E::CUT;
+        if let Some(group) = self.blocks.number(block).filter(|_| is_cut) {
+            self.blocks.fill(group, &self.groups.values);
             return Ok(());
         }
-        let node = self.store.shared(bits, self.levels)?;
-        self.levels.set_node(index, node);
-        for leaf in self.levels.leaves(before.first_leaf(), before.runs()) {
-            let old = leaf.load();
-            if old & L::GROUP != 0 {
-                self.store.retire_group(old & !L::GROUP);
-            }
-        }
-        self.store.retire_node(before, first_leaf);
+        let group = self.groups.allocate()?;
+        self.blocks.fill(group, &self.groups.values);
+        self.blocks.cut(block, group);
         Ok(())
     }
-
-    /// The block gets the next hops in `cut`.
-    fn cut_block(&mut self, block: u32) -> Result<(), Misfit> {
-        let (index, slot, _) = place(block, block);
-        self.open(index)?;
-        if self.cut.iter().all(|&bits| bits == self.cut[0]) {
-            self.new[slot] = self.cut[0];
-            return Ok(());
-        }
-        let old = self.old[slot];
-        let number =
-            if old & L::GROUP != 0 { old & !L::GROUP } else { self.store.group(L::GROUPS)? };
-        for (cell, &bits) in self.levels.group_to_fill(number).iter().zip(&self.cut) {
-            if cell.load() != bits {
-                cell.store(bits);
-            }
-        }
-        self.new[slot] = L::GROUP | number;
-        Ok(())
-    }
-
-    /// Begins to change a node, after writing the one before.
-    fn open(&mut self, index: usize) -> Result<(), Misfit> {
-        if self.open == Some(index) {
-            return Ok(());
-        }
-        self.finish()?;
-        let node = self.levels.node(index);
-        let leaves = self.levels.leaves(node.first_leaf(), node.runs());
-        let mut run = 0;
-        for (slot, old) in self.old.iter_mut().enumerate() {
-            run += (node.starts() >> slot & 1) as usize;
-            *old = leaves[run].load();
-        }
-        self.new = self.old;
-        self.open = Some(index);
-        Ok(())
-    }
-}
-
-/// The node of these blocks, and which of its blocks they are.
-fn place(first: u32, last: u32) -> (usize, usize, usize) {
-    let slots = SLOTS as u32;
-    ((first / slots) as usize, (first % slots) as usize, (last % slots) as usize)
 }
