@@ -65,13 +65,17 @@ pub enum How {
     Avx512 = 1,
 }
 
-/// `rte_fib`, DIR24_8, entries of 2 bytes. Lives as long as the process.
+/// `rte_fib`, DIR24_8, entries of 2 bytes, for its one writer. Lives as long as the process.
 pub struct RteFib(NonNull<RawFib>);
 
-// SAFETY: DPDK ties a table to no thread, and only `&mut` changes it.
-unsafe impl Send for RteFib {}
-// SAFETY: lookups through `&` only read.
-unsafe impl Sync for RteFib {}
+/// The same table for those who look up in it, while it changes, too.
+#[derive(Clone, Copy)]
+pub struct RteFibReader(NonNull<RawFib>);
+
+// SAFETY: DPDK ties a table to no thread, and lets many look up while one thread changes it.
+unsafe impl Send for RteFibReader {}
+// SAFETY: as above.
+unsafe impl Sync for RteFibReader {}
 
 impl RteFib {
     pub fn new(_: Eal, routes: usize) -> Result<RteFib, String> {
@@ -80,7 +84,11 @@ impl RteFib {
         NonNull::new(unsafe { rival_fib(routes, GROUPS) }).map(RteFib).ok_or("rte_fib: no memory".to_owned())
     }
 
-    /// False where this way to look up does not exist.
+    pub fn reader(&self) -> RteFibReader {
+        RteFibReader(self.0)
+    }
+
+    /// False where this way to look up does not exist. Nobody may be looking up.
     pub fn select(&mut self, how: How) -> bool {
         // SAFETY: the table lives.
         unsafe { rival_fib_select(self.0.as_ptr(), how as c_int) == 0 }
@@ -97,9 +105,11 @@ impl RteFib {
         // SAFETY: the table lives.
         unsafe { rival_fib_delete(self.0.as_ptr(), prefix.first(), prefix.len()) == 0 }
     }
+}
 
+impl RteFibReader {
     /// Looks up all addresses in bursts of `hops.len()`.
-    pub fn lookups(&self, addresses: &[u32], hops: &mut [u64]) {
+    pub fn lookups(self, addresses: &[u32], hops: &mut [u64]) {
         // SAFETY: the table lives; only whole bursts of `addresses` are read, and `hops` has room for one.
         unsafe {
             rival_fib_lookups(

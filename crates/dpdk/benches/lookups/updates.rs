@@ -5,9 +5,10 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use epoch::Reader;
-use fib::{Dir24_8, Fib, NextHopId, Prefix4, Rib, Route, RouteChange, RouteTable};
+use fib::{Dir24_8, Fib, NextHopId, Rib, Route, RouteChange, RouteTable};
 
 use crate::report::Report;
+use crate::rivals::RteFib;
 use crate::traffic::Random;
 use crate::{Options, hop, pin};
 
@@ -15,6 +16,8 @@ use crate::{Options, hop, pin};
 const SPAN: Duration = Duration::from_millis(300);
 /// Pairs of spans.
 const PAIRS: usize = 7;
+/// The largest batch of lookups in `rte_fib`.
+const MOST: usize = 256;
 /// Updates between two looks at the clock.
 const BURST: usize = 256;
 
@@ -62,6 +65,23 @@ impl Writer for Transactions<'_> {
     }
 }
 
+/// DPDK's.
+struct Theirs<'t> {
+    fib: RteFib,
+    routes: &'t [Route<u32>],
+}
+
+impl Writer for Theirs<'_> {
+    fn update(&mut self, index: usize, hop: Option<NextHopId>) {
+        let prefix = self.routes[index].prefix;
+        let done = match hop {
+            Some(hop) => self.fib.set(prefix, hop),
+            None => self.fib.remove(prefix),
+        };
+        assert!(done, "{prefix}");
+    }
+}
+
 /// What updates do.
 #[derive(Clone, Copy)]
 enum Kind {
@@ -103,16 +123,25 @@ fn write(
     made
 }
 
-/// Lookups of a thread of its own, on a core of its own.
+/// Looks up a batch.
+type LookUp<'l> = &'l (dyn Fn(&mut Reader, &mut [Option<NextHopId>], &[u32]) + Sync);
+
+/// What is measured against: who looks up, with what.
+struct Reading<'r> {
+    options: &'r Options,
+    routes: &'r [Route<u32>],
+    addresses: &'r [u32],
+}
+
+/// Updates of `writer` beside lookups of a thread of its own, on a core of its own.
 fn measure(
     report: &Report,
     name: &str,
-    options: &Options,
-    routes: &[Route<u32>],
-    look_up: &(dyn Fn(&mut Reader, &mut [Option<NextHopId>], &[u32]) + Sync),
-    addresses: &[u32],
+    reading: &Reading<'_>,
+    look_up: LookUp<'_>,
     writer: &mut dyn Writer,
 ) -> Result<(), String> {
+    let Reading { options, routes, addresses } = reading;
     let order = Random::new().order(routes.len());
     let (done, looked_up, ready) = (AtomicBool::new(false), AtomicU64::new(0), Barrier::new(2));
     std::thread::scope(|scope| {
@@ -137,7 +166,7 @@ fn measure(
         {
             let (mut updates, mut kept) = (Vec::new(), Vec::new());
             for _ in 0..PAIRS {
-                let mut span = |work: &mut dyn FnMut() -> u64| {
+                let span = |work: &mut dyn FnMut() -> u64| {
                     let (before, start) = (looked_up.load(Ordering::Relaxed), Instant::now());
                     let made = work();
                     let took = start.elapsed().as_secs_f64();
@@ -166,19 +195,26 @@ pub fn run(
     options: &Options,
     routes: &[Route<u32>],
     addresses: &[u32],
+    rival: RteFib,
 ) -> Result<(), String> {
     // The reader stays on the core of the lookups.
     pin(usize::from(options.core == 0))?;
+    let reading = Reading { options, routes, addresses };
+    let reader = rival.reader();
+    let look_up = |_: &mut Reader, _: &mut [Option<NextHopId>], batch: &[u32]| {
+        let mut hops = [0; MOST];
+        reader.lookups(batch, &mut hops[..batch.len().min(MOST)]);
+        std::hint::black_box(&hops);
+    };
+    measure(report, "rte_fib", &reading, &look_up, &mut Theirs { fib: rival, routes })?;
+
     let rib: Rib<u32> = routes.iter().map(|route| (route.prefix, hop(route))).collect();
-    let fib = Dir24_8::new();
-    fib.update(&rib, &[Prefix4::default()]);
+    let fib = Dir24_8::build(&rib);
     let look_up = |reader: &mut Reader, hops: &mut [Option<NextHopId>], batch: &[u32]| {
         fib.lookup_batch(reader, batch, hops);
         std::hint::black_box(hops);
     };
-    let mut writer = Direct { fib: &fib, rib, routes };
-    measure(report, "Rib and Dir24_8", options, routes, &look_up, addresses, &mut writer)?;
-    drop(writer);
+    measure(report, "Rib and Dir24_8", &reading, &look_up, &mut Direct { fib: &fib, rib, routes })?;
 
     let table = RouteTable::new(Dir24_8::new());
     let changes: Vec<_> = routes.iter().map(|route| RouteChange::Set(*route)).collect();
@@ -187,6 +223,5 @@ pub fn run(
         table.lookup_batch(reader, batch, hops);
         std::hint::black_box(hops);
     };
-    let mut writer = Transactions { table: &table, routes };
-    measure(report, "RouteTable of Dir24_8", options, routes, &look_up, addresses, &mut writer)
+    measure(report, "RouteTable of Dir24_8", &reading, &look_up, &mut Transactions { table: &table, routes })
 }
