@@ -1,20 +1,20 @@
 //! The two levels as readers see them.
 
 use std::sync::OnceLock;
-use std::sync::atomic::{AtomicU8, AtomicU16, AtomicU32, Ordering, fence};
+use std::sync::atomic::{AtomicU8, AtomicU16, AtomicU32, AtomicU64, Ordering, fence};
 
-use epoch::on_large_pages;
+use epoch::{LargeArray, Reader, Table};
 
-use crate::gather;
+use crate::gather::{self, ENTRIES, Gathered, LANES};
 use crate::lookup::MemoryPart;
 use crate::next_hop::NextHopId;
 
-/// Entries of the first level: one for each /24.
-pub(super) const BLOCKS: usize = 1 << 24;
 /// Numbers of groups are below this: as many may wait to be used again as are in use.
 pub(super) const GROUPS: u32 = 2 << 24;
 /// Groups are allocated in chunks, which never move: readers need no notice of growth.
 const CHUNK: u32 = 1 << 10;
+/// The smallest table of numbers of groups, as a power of two.
+const FEWEST_NUMBERS: u32 = 10;
 
 /// An entry: the bits of an `Option<NextHopId>`, or [`CUT`](Entry::CUT).
 pub(super) trait Entry: Default + Send + Sync {
@@ -23,11 +23,11 @@ pub(super) trait Entry: Default + Send + Sync {
     fn load(&self) -> u32;
     /// A release store: a reader that sees the entry and then fences sees what was written before.
     fn store(&self, bits: u32);
-    /// Puts the bits of each address's entry into `hops`; true when one is [`CUT`](Entry::CUT). The lengths are equal.
-    fn load_batch(first: &[Self; BLOCKS], addrs: &[u32], hops: &mut [Option<NextHopId>]) -> bool;
+    /// Gathers the bits of the entries of some first ones of at most [`LANES`] addresses.
+    fn gather(first: &[Self; ENTRIES], addrs: &[u32], hops: &mut [Option<NextHopId>]) -> Gathered;
 }
 
-/// An entry of this type, and how a batch of them is loaded: gathered, as far as that goes, and the rest one by one.
+/// An entry of this type, and the function that gathers several.
 macro_rules! entry {
     ($atomic:ty, $number:ty, $gather:expr) => {
         impl Entry for $atomic {
@@ -45,104 +45,130 @@ macro_rules! entry {
             }
 
             #[inline]
-            fn load_batch(first: &[Self; BLOCKS], addrs: &[u32], hops: &mut [Option<NextHopId>]) -> bool {
-                let gather: Option<
-                    fn(&[Self; BLOCKS], &[u32], &mut [Option<NextHopId>]) -> gather::Gathered,
-                > = $gather;
-                match gather.map(|gather| gather(first, addrs, hops)) {
-                    Some(gather::Gathered { count, cut }) => {
-                        load_each(first, &addrs[count..], &mut hops[count..]) || cut
-                    }
-                    None => load_each(first, addrs, hops),
-                }
+            fn gather(first: &[Self; ENTRIES], addrs: &[u32], hops: &mut [Option<NextHopId>]) -> Gathered {
+                $gather(first, addrs, hops)
             }
         }
     };
 }
 
-entry!(AtomicU8, u8, Some(gather::bytes));
-entry!(AtomicU16, u16, Some(gather::halves));
-entry!(AtomicU32, u32, None);
+entry!(AtomicU8, u8, gather::bytes);
+entry!(AtomicU16, u16, gather::halves);
+entry!(AtomicU32, u32, |_, _, _| Gathered::default());
 
-/// Without branches, so that the processor has many loads under way at once.
-fn load_each<E: Entry>(first: &[E; BLOCKS], addrs: &[u32], hops: &mut [Option<NextHopId>]) -> bool {
-    let mut cut = false;
-    let mut load = |hop: &mut Option<NextHopId>, addr: u32| {
+/// Puts the bits of each address's entry into `hops`. Bit `i` of the result is set when that of address `i` is
+/// [`CUT`](Entry::CUT). As many addresses as places for hops, at most [`LANES`].
+fn load<E: Entry>(first: &[E; ENTRIES], addrs: &[u32], hops: &mut [Option<NextHopId>]) -> u64 {
+    let Gathered { count, mut ones } = E::gather(first, addrs, hops);
+    let mut load = |lane: usize, hop: &mut Option<NextHopId>, addr: u32| {
         let bits = first[(addr >> 8) as usize].load();
-        cut |= bits == E::CUT;
+        ones |= u64::from(bits == E::CUT) << lane;
         *hop = NextHopId::from_bits(bits);
     };
+    let ((eights, addrs), (hop_eights, hops)) =
+        (addrs[count..].as_chunks::<8>(), hops[count..].as_chunks_mut::<8>());
+    let mut lane = count;
     // Eight at a time: with one a turn, the loop itself would fill the processor's window.
-    let ((eights, addrs), (hop_eights, hops)) = (addrs.as_chunks::<8>(), hops.as_chunks_mut::<8>());
     for (hops, addrs) in hop_eights.iter_mut().zip(eights) {
         for i in 0..8 {
-            load(&mut hops[i], addrs[i]);
+            load(lane + i, &mut hops[i], addrs[i]);
         }
+        lane += 8;
     }
-    for (hop, &addr) in hops.iter_mut().zip(addrs) {
-        load(hop, addr);
+    for (i, (hop, &addr)) in hops.iter_mut().zip(addrs).enumerate() {
+        load(lane + i, hop, addr);
     }
-    cut
+    ones
 }
 
 /// The next hops of one /24.
 pub(super) type Group<E> = [E; 256];
 /// Groups that are allocated together.
 type Chunk<E> = Box<[Group<E>]>;
-/// The numbers of the groups of a /16's /24s, as far as they are cut.
-type Numbers = Box<[AtomicU32; 256]>;
+
+/// Which group each /24 that is cut has: open addressing, at most half full. What a block that is no longer cut has
+/// stays until the table grows.
+struct Numbers {
+    /// The block in the high half, one more than the number of its group in the low half; 0 when free.
+    slots: Box<[AtomicU64]>,
+}
+
+impl Numbers {
+    /// Room for half of 2^`bits`.
+    fn new(bits: u32) -> Numbers {
+        Numbers { slots: (0..1 << bits).map(|_| AtomicU64::new(0)).collect() }
+    }
+
+    /// The slot of the block, or the free one where it would be, and what is in it.
+    #[inline]
+    fn find(&self, block: u32) -> (&AtomicU64, u64) {
+        // Fibonacci hashing.
+        let mut at = (block.wrapping_mul(0x9E37_79B9) >> 8) as usize;
+        loop {
+            let slot = &self.slots[at & (self.slots.len() - 1)];
+            // The number was stored after the group was filled.
+            let found = slot.load(Ordering::Acquire);
+            if found == 0 || (found >> 32) as u32 == block {
+                return (slot, found);
+            }
+            at += 1;
+        }
+    }
+
+    #[inline]
+    fn get(&self, block: u32) -> Option<u32> {
+        (self.find(block).1 as u32).checked_sub(1)
+    }
+}
 
 /// Entries and groups. There is one writer at a time.
 pub(super) struct Blocks<E> {
-    first: Box<[E; BLOCKS]>,
-    numbers: Box<[OnceLock<Numbers>]>,
+    first: LargeArray<E, ENTRIES>,
+    /// Readers look at this after an entry has sent them here.
+    numbers: Table<Numbers>,
     chunks: Box<[OnceLock<Chunk<E>>]>,
 }
 
 impl<E: Entry> Blocks<E> {
     /// No routes.
     pub fn new() -> Blocks<E> {
-        #[expect(clippy::expect_used, reason = "the slice was made with this length")]
-        let first = on_large_pages(BLOCKS).try_into().ok().expect("one entry for each /24");
         Blocks {
-            first,
-            numbers: (0..1 << 16).map(|_| OnceLock::new()).collect(),
+            first: LargeArray::new(),
+            numbers: Table::new(Numbers::new(FEWEST_NUMBERS)),
             chunks: (0..GROUPS / CHUNK).map(|_| OnceLock::new()).collect(),
         }
     }
 
     #[inline]
-    pub fn lookup(&self, addr: u32) -> u32 {
+    pub fn lookup(&self, reader: &Reader, addr: u32) -> u32 {
         let bits = self.first[(addr >> 8) as usize].load();
-        if bits == E::CUT { self.lookup_cut(addr) } else { bits }
+        if bits == E::CUT { self.lookup_cut(reader, addr) } else { bits }
     }
 
-    pub fn lookup_batch(&self, addrs: &[u32], hops: &mut [Option<NextHopId>]) {
+    pub fn lookup_batch(&self, reader: &Reader, addrs: &[u32], hops: &mut [Option<NextHopId>]) {
         let count = addrs.len().min(hops.len());
-        let (addrs, hops) = (&addrs[..count], &mut hops[..count]);
-        if !E::load_batch(&self.first, addrs, hops) {
-            return;
-        }
-        for (hop, &addr) in hops.iter_mut().zip(addrs) {
-            if NextHopId::bits(*hop) == E::CUT {
-                *hop = NextHopId::from_bits(self.lookup_cut(addr));
+        for (addrs, hops) in addrs[..count].chunks(LANES).zip(hops[..count].chunks_mut(LANES)) {
+            let mut cut = load(&self.first, addrs, hops);
+            while cut != 0 {
+                let lane = cut.trailing_zeros() as usize;
+                hops[lane] = NextHopId::from_bits(self.lookup_cut(reader, addrs[lane]));
+                cut &= cut - 1;
             }
         }
     }
 
     /// The bits for an address in a /24 that is cut.
     #[inline(never)]
-    fn lookup_cut(&self, addr: u32) -> u32 {
-        // The entry was stored after the group's number.
+    fn lookup_cut(&self, reader: &Reader, addr: u32) -> u32 {
+        // The entry was stored after the number of the group.
         fence(Ordering::Acquire);
-        let number = self.number(addr >> 8);
+        let number = self.numbers.read(reader).get(addr >> 8);
         number.and_then(|number| self.group(number)).map_or(0, |group| group[(addr & 255) as usize].load())
     }
 
-    /// The group of a /24 that is cut.
+    /// For the writer: the group of a /24 that is cut.
     pub fn number(&self, block: u32) -> Option<u32> {
-        // The number was stored after the group was filled.
-        Some(self.numbers[(block >> 8) as usize].get()?[(block & 255) as usize].load(Ordering::Acquire))
+        self.numbers.with(|numbers| numbers.get(block))
     }
 
     #[inline]
@@ -167,21 +193,47 @@ impl<E: Entry> Blocks<E> {
         }
     }
 
-    /// For the writer: cuts a /24; the group must have been filled.
-    pub fn cut(&self, block: u32, number: u32) {
-        let numbers = self.numbers[(block >> 8) as usize]
-            .get_or_init(|| Box::new(std::array::from_fn(|_| AtomicU32::new(0))));
-        numbers[(block & 255) as usize].store(number, Ordering::Release);
+    /// For the writer: cuts a /24; the group must have been filled. `used` is how many have been cut since the numbers
+    /// were last made anew.
+    pub fn cut(&self, block: u32, number: u32, used: &mut usize) {
+        let value = u64::from(block) << 32 | u64::from(number + 1);
+        let put = |numbers: &Numbers| {
+            let (slot, found) = numbers.find(block);
+            *used += usize::from(found == 0);
+            // A free slot only as long as more than half of them are.
+            if *used * 2 > numbers.slots.len() {
+                return false;
+            }
+            slot.store(value, Ordering::Release);
+            true
+        };
+        if !self.numbers.with(put) {
+            let (new, count) = self.grown_numbers();
+            *used = count + 1;
+            new.find(block).0.store(value, Ordering::Release);
+            self.numbers.replace(new);
+        }
         Entry::store(&self.first[block as usize], E::CUT);
+    }
+
+    /// Only what is still cut, in a table that has room for twice as much and one; and how much that is.
+    fn grown_numbers(&self) -> (Numbers, usize) {
+        let slots: Vec<u64> = self.numbers.with(|numbers| {
+            let all = numbers.slots.iter().map(|slot| slot.load(Ordering::Relaxed));
+            all.filter(|&slot| slot != 0 && self.first[(slot >> 32) as usize].load() == E::CUT).collect()
+        });
+        let bits = (slots.len() * 4).next_power_of_two().ilog2().max(FEWEST_NUMBERS);
+        let numbers = Numbers::new(bits);
+        for &slot in &slots {
+            numbers.find((slot >> 32) as u32).0.store(slot, Ordering::Relaxed);
+        }
+        (numbers, slots.len())
     }
 
     pub fn memory(&self) -> Vec<MemoryPart> {
         let chunks = self.chunks.iter().filter_map(OnceLock::get).map(|chunk| size_of_val(&chunk[..]));
-        let numbers = self.numbers.iter().filter_map(OnceLock::get).map(|numbers| size_of_val(&numbers[..]));
-        let bytes = chunks.sum::<usize>()
-            + numbers.sum::<usize>()
-            + size_of_val(&self.chunks[..])
-            + size_of_val(&self.numbers[..]);
+        let numbers = self.numbers.with(|numbers| size_of_val(&numbers.slots[..]));
+        let bytes = chunks.sum::<usize>() + numbers + size_of_val(&self.chunks[..]);
         vec![MemoryPart::of("entries", &self.first[..]), MemoryPart { part: "groups", bytes }]
     }
 }

@@ -4,7 +4,7 @@
 //!
 //! ```text
 //!  address  a.b.c.d ── first[a.b.c] ── hop                     one memory access
-//!                            └─ cut ── numbers[a.b.c] ── groups[number][d] ── hop   for prefixes longer than /24
+//!                            └─ cut ── numbers{a.b.c} ── groups[number][d] ── hop   for prefixes longer than /24
 //! ```
 
 mod blocks;
@@ -82,11 +82,13 @@ impl Dir24_8 {
 impl Fib<u32> for Dir24_8 {
     #[inline]
     fn lookup(&self, reader: &Reader, addr: u32) -> Option<NextHopId> {
-        NextHopId::from_bits(each_width!(self.width.read(reader), levels => levels.blocks.lookup(addr)))
+        NextHopId::from_bits(
+            each_width!(self.width.read(reader), levels => levels.blocks.lookup(reader, addr)),
+        )
     }
 
     fn lookup_batch(&self, reader: &Reader, addrs: &[u32], hops: &mut [Option<NextHopId>]) {
-        each_width!(self.width.read(reader), levels => levels.blocks.lookup_batch(addrs, hops));
+        each_width!(self.width.read(reader), levels => levels.blocks.lookup_batch(reader, addrs, hops));
     }
 
     fn update(&self, rib: &Rib<u32>, changed: &[Prefix4]) {

@@ -30,11 +30,20 @@ pub(super) struct Groups {
     waiting: VecDeque<(Ticket, Vec<u32>)>,
     /// The next hops of the /24 that is being cut.
     values: [u32; 256],
+    /// /24s that have been cut; see [`Blocks::cut`].
+    cut: usize,
 }
 
 impl Default for Groups {
     fn default() -> Self {
-        Groups { fresh: 0, free: Vec::new(), retired: Vec::new(), waiting: VecDeque::new(), values: [0; 256] }
+        Groups {
+            fresh: 0,
+            free: Vec::new(),
+            retired: Vec::new(),
+            waiting: VecDeque::new(),
+            values: [0; 256],
+            cut: 0,
+        }
     }
 }
 
@@ -132,7 +141,7 @@ impl<E: Entry> Painter<'_, E> {
         }
         let group = self.groups.allocate()?;
         self.blocks.fill(group, &self.groups.values);
-        self.blocks.cut(block, group);
+        self.blocks.cut(block, group, &mut self.groups.cut);
         Ok(())
     }
 }
