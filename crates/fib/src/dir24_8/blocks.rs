@@ -58,8 +58,21 @@ entry!(AtomicU32, u32, |_, _, _| Gathered::default());
 
 /// Puts the bits of each address's entry into `hops`. Bit `i` of the result is set when that of address `i` is
 /// [`CUT`](Entry::CUT). As many addresses as places for hops, at most [`LANES`].
+#[inline]
 fn load<E: Entry>(first: &[E; ENTRIES], addrs: &[u32], hops: &mut [Option<NextHopId>]) -> u64 {
-    let Gathered { count, mut ones } = E::gather(first, addrs, hops);
+    let gathered = E::gather(first, addrs, hops);
+    if gathered.count == addrs.len() { gathered.ones } else { load_rest(first, addrs, hops, gathered) }
+}
+
+/// As [`load`], after some have been gathered.
+#[inline(never)]
+fn load_rest<E: Entry>(
+    first: &[E; ENTRIES],
+    addrs: &[u32],
+    hops: &mut [Option<NextHopId>],
+    gathered: Gathered,
+) -> u64 {
+    let Gathered { count, mut ones } = gathered;
     let mut load = |lane: usize, hop: &mut Option<NextHopId>, addr: u32| {
         let bits = first[(addr >> 8) as usize].load();
         ones |= u64::from(bits == E::CUT) << lane;
