@@ -17,7 +17,7 @@ use epoch::{Reader, Table};
 
 use crate::lookup::{Fib, MemoryPart};
 use crate::next_hop::NextHopId;
-use crate::prefix::{Prefix, Prefix4};
+use crate::prefix::Prefix4;
 use crate::rib::Rib;
 
 use blocks::{Blocks, Entry};
@@ -147,14 +147,17 @@ impl<E: Entry> Levels<E> {
     fn update(&self, rib: &Rib<u32>, changed: &[Prefix4]) -> Result<(), Misfit> {
         let mut groups = self.groups.lock().unwrap_or_else(PoisonError::into_inner);
         let mut painter = Painter { blocks: &self.blocks, groups: &mut groups };
-        for prefix in changed {
-            let area = Prefix::truncated(prefix.first(), prefix.len().min(24));
+        for &prefix in changed {
             let mut result = Ok(());
-            rib.ranges(area, |first, last, hop| {
+            let paint = |first, last, hop| {
                 if result.is_ok() {
                     result = painter.paint(first, last, NextHopId::bits(hop));
                 }
-            });
+            };
+            match prefix.len() {
+                0 => rib.ranges(prefix, paint),
+                _ => rib.own_ranges(prefix, 24, paint),
+            }
             result?;
         }
         Ok(())
@@ -164,6 +167,8 @@ impl<E: Entry> Levels<E> {
 #[cfg(test)]
 mod tests {
     use epoch::ticket;
+
+    use crate::prefix::Prefix;
 
     use super::*;
 

@@ -18,7 +18,7 @@ use crate::next_hop::NextHopId;
 use crate::prefix::{Address, Family, Prefix};
 
 pub(crate) use trie::Node;
-use trie::{Root, Routes};
+use trie::{Own, Root, Routes};
 
 /// Slots that are shared or copied together between clones.
 const PAGE: usize = 256;
@@ -234,32 +234,54 @@ impl<A: Address> Rib<A> {
     /// Cuts `prefix` into ranges of addresses that share a next hop, in order and without gaps: calls `each` with
     /// first address, last address and the next hop of every address between. Neighbours may share a next hop.
     pub fn ranges(&self, prefix: Prefix<A>, mut each: impl FnMut(A, A, Option<NextHopId>)) {
+        self.cut(prefix, None, &mut each);
+    }
+
+    /// As [`ranges`](Rib::ranges), but leaves out those that other routes within `prefix` decide: what is left is all
+    /// that changes with the route of `prefix`. Of areas of `whole` bits within which routes part, everything comes.
+    pub(crate) fn own_ranges(
+        &self,
+        prefix: Prefix<A>,
+        whole: u8,
+        mut each: impl FnMut(A, A, Option<NextHopId>),
+    ) {
+        if prefix.len() >= whole {
+            self.cut(Prefix::truncated(prefix.first(), whole), None, &mut each);
+        } else {
+            self.cut(prefix, Some(Own { prefix, whole }), &mut each);
+        }
+    }
+
+    fn cut(&self, prefix: Prefix<A>, own: Option<Own<A>>, each: &mut impl FnMut(A, A, Option<NextHopId>)) {
         if let Some(number) = self.slot_number(prefix) {
             let (inherited, node) = trie::under(self.slot(number), prefix);
-            trie::cut(prefix, node, inherited.or_else(|| self.inherited(prefix)), &mut each);
+            trie::cut(prefix, node, inherited.or_else(|| self.inherited(prefix)), own, each);
             return;
         }
         let (inherited, node) = trie::under(self.short.as_deref(), prefix);
         if slot_bits::<A>() == 0 {
-            trie::cut(prefix, node, inherited, &mut each);
+            trie::cut(prefix, node, inherited, own, each);
             return;
         }
         let mut slots = self.slots_under(prefix);
         let mut slot = self.next_slot(&mut slots);
-        trie::cut(prefix, node, inherited, &mut |first, last, hop| {
+        trie::cut(prefix, node, inherited, own, &mut |first, last, hop| {
             let mut rest = Some(first);
-            while let Some((number, node)) = slot {
+            while let Some((_, node)) = slot {
                 let area = Prefix::truncated(node.prefix.first(), slot_bits::<A>());
-                debug_assert!(area.first().bits(0, 16) == number);
                 if area.first() > last {
                     break;
+                }
+                slot = self.next_slot(&mut slots);
+                if area.last() < first {
+                    // In what was left out.
+                    continue;
                 }
                 if let Some(first) = rest.filter(|&first| first < area.first()) {
                     each(first, area.first().previous(), hop);
                 }
-                trie::cut(area, Some(node), hop, &mut each);
+                trie::cut(area, Some(node), hop, own, each);
                 rest = (area.last() < last).then(|| area.last().next());
-                slot = self.next_slot(&mut slots);
             }
             if let Some(first) = rest {
                 each(first, last, hop);
@@ -421,6 +443,53 @@ mod tests {
         map.iter().map(|(&prefix, &hop)| (prefix, hop)).collect()
     }
 
+    fn own_ranges_are_those_that_change_with_the_route(
+        rib: &Rib<u32>,
+        probe: Prefix<u32>,
+    ) -> Result<(), TestCaseError> {
+        for whole in [16, 24, 28] {
+            let mut ranges = Vec::new();
+            rib.own_ranges(probe, whole, |first, last, hop| ranges.push((first, last, hop)));
+            let area = Prefix::truncated(probe.first(), probe.len().min(whole));
+            prop_assert!(ranges.is_sorted_by(|a, b| a.1 < b.0), "{:?}", ranges);
+            let mut edges = vec![area.first(), area.last()];
+            for &(first, last, hop) in &ranges {
+                prop_assert!(first <= last && area.first() <= first && last <= area.last());
+                prop_assert_eq!((rib.lookup_hop(first), rib.lookup_hop(last)), (hop, hop));
+                edges.extend([first, last]);
+            }
+            edges.extend(rib.iter_under(area).flat_map(|(p, _)| [p.first(), p.last()]));
+            for edge in edges {
+                for addr in [edge.saturating_sub(1), edge, edge.saturating_add(1)] {
+                    // Decided by the route, or by none within; then all of the part around it comes, too.
+                    let own = |addr| rib.lookup(addr).is_none_or(|(prefix, _)| prefix.covers(probe));
+                    let part = Prefix::truncated(addr, whole);
+                    let split = rib.iter_under(part).any(|(p, _)| p.len() > whole);
+                    let wanted = area.contains(addr) && (own(addr) || split && own_part(rib, part, probe));
+                    let there = ranges.iter().any(|&(first, last, _)| (first..=last).contains(&addr));
+                    prop_assert!(there || !wanted, "{} of {} is missing", Prefix::host(addr), probe);
+                }
+            }
+            // Whole parts.
+            for &(first, last, _) in &ranges {
+                for (edge, outside) in [(first, first.wrapping_sub(1)), (last, last.wrapping_add(1))] {
+                    let part = Prefix::truncated(edge, whole);
+                    if part.contains(outside) && area.contains(outside) {
+                        prop_assert!(
+                            ranges.iter().any(|&(first, last, _)| (first..=last).contains(&outside))
+                        );
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// True when some address of the part is decided by the route of `probe` or by one that covers it.
+    fn own_part(rib: &Rib<u32>, part: Prefix<u32>, probe: Prefix<u32>) -> bool {
+        rib.covering(part).is_none_or(|(prefix, _)| prefix.covers(probe))
+    }
+
     proptest! {
         #[test]
         fn agrees_with_a_sorted_map(
@@ -464,6 +533,7 @@ mod tests {
                     next = last.checked_add(1);
                 });
                 prop_assert_eq!(next, probe.last().checked_add(1));
+                own_ranges_are_those_that_change_with_the_route(&rib, probe)?;
             }
         }
     }

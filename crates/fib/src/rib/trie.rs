@@ -144,26 +144,45 @@ pub(super) fn under<A: Address>(
     (inherited, next.filter(|node| prefix.covers(node.prefix)))
 }
 
-/// Cuts `area` into ranges of addresses that share a next hop, in order and without gaps; `node` is the topmost one
-/// that `area` covers.
+/// Which ranges are wanted: only those that the route of `prefix` decides, or would decide; see
+/// [`Rib::own_ranges`](super::Rib::own_ranges).
+#[derive(Clone, Copy)]
+pub(super) struct Own<A> {
+    pub prefix: Prefix<A>,
+    pub whole: u8,
+}
+
+/// Cuts `area` into ranges of addresses that share a next hop, in order and without gaps but for those that `own` leaves
+/// out; `node` is the topmost one that `area` covers.
 pub(super) fn cut<A: Address>(
     area: Prefix<A>,
     node: Option<&Node<A>>,
     inherited: Option<NextHopId>,
+    own: Option<Own<A>>,
     each: &mut impl FnMut(A, A, Option<NextHopId>),
 ) {
     let Some(node) = node else {
         each(area.first(), area.last(), inherited);
         return;
     };
-    let (first, last) = (node.prefix.first(), node.prefix.last());
+    // Of an area that must come whole, everything.
+    let whole = own.map(|own| own.whole).filter(|&whole| node.prefix.len() > whole);
+    let part = match whole {
+        Some(whole) => Prefix::truncated(node.prefix.first(), whole.max(area.len())),
+        None => node.prefix,
+    };
+    let (first, last) = (part.first(), part.last());
     if area.first() < first {
         each(area.first(), first.previous(), inherited);
     }
     let hop = node.hop.or(inherited);
-    if node.has_children() {
+    if whole.is_some() {
+        cut(part, Some(node), inherited, None, each);
+    } else if own.is_some_and(|own| node.hop.is_some() && node.prefix != own.prefix) {
+        // Another route decides here.
+    } else if node.has_children() {
         for upper in [false, true] {
-            cut(node.prefix.half(upper), node.child(upper), hop, each);
+            cut(node.prefix.half(upper), node.child(upper), hop, own, each);
         }
     } else {
         each(first, last, hop);
