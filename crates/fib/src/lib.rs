@@ -24,6 +24,7 @@
 
 mod dir24_8;
 mod gather;
+mod group;
 mod linear;
 mod lookup;
 mod mrt;
@@ -38,6 +39,7 @@ mod stat;
 mod synth;
 
 pub use dir24_8::Dir24_8;
+pub use group::{GroupError, HopGroup, Member};
 pub use linear::LinearTable;
 pub use lookup::{Fib, MemoryPart};
 pub use mrt::{MrtError, read_mrt, write_mrt};
