@@ -255,7 +255,10 @@ impl<A: Address> Rib<A> {
     fn cut(&self, prefix: Prefix<A>, own: Option<Own<A>>, each: &mut impl FnMut(A, A, Option<NextHopId>)) {
         if let Some(number) = self.slot_number(prefix) {
             let (inherited, node) = trie::under(self.slot(number), prefix);
-            trie::cut(prefix, node, inherited.or_else(|| self.inherited(prefix)), own, each);
+            // What the whole area has a route of its own for inherits nothing.
+            let inherits = node.is_none_or(|node| node.prefix != prefix || node.hop.is_none());
+            let inherited = if inherits { inherited.or_else(|| self.inherited(prefix)) } else { None };
+            trie::cut(prefix, node, inherited, own, each);
             return;
         }
         let (inherited, node) = trie::under(self.short.as_deref(), prefix);
