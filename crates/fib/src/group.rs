@@ -93,7 +93,7 @@ impl HopGroup {
         // Receive queues have been chosen by the low bits: a worker sees only some values of these. Fibonacci hashing
         // makes an index of all bits.
         let mixed = u64::from(hash.wrapping_mul(0x9E37_79B9));
-        self.buckets[(mixed * self.buckets.len() as u64 >> 32) as usize]
+        self.buckets[((mixed * self.buckets.len() as u64) >> 32) as usize]
     }
 
     /// The members, in the order in which they came.

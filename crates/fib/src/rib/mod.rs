@@ -1,8 +1,8 @@
 //! All routes, in path-compressed binary tries from which the lookup structures are derived.
 //!
 //! ```text
-//!  IPv4: routes shorter than /16 ── short
-//!        all others ── slots[first 16 bits] ── a trie for each /16
+//!  IPv4: routes shorter than /18 ── short
+//!        all others ── slots[first 18 bits] ── a trie for each /18
 //!  IPv6: all routes ── short
 //! ```
 //!
@@ -44,7 +44,7 @@ pub struct Rib<A> {
 /// Bits of an address that are the number of its slot.
 fn slot_bits<A: Address>() -> u8 {
     match A::FAMILY {
-        Family::Ipv4 => 16,
+        Family::Ipv4 => 18,
         Family::Ipv6 => 0,
     }
 }
