@@ -302,7 +302,8 @@ mod tests {
                 })
                 .collect();
             dir.update(&rib, &[Prefix::default()]);
-            let addr = |i: u32| i.wrapping_mul(0x9E37_79B9) & if i.is_multiple_of(3) { 0xFF00_0000 } else { !0 };
+            let addr =
+                |i: u32| i.wrapping_mul(0x9E37_79B9) & if i.is_multiple_of(3) { 0xFF00_0000 } else { !0 };
             let addrs: Vec<u32> = (0..100).map(addr).collect();
             let expected: Vec<_> = addrs.iter().map(|&addr| dir.lookup(&reader, addr)).collect();
             for count in (0..40).chain([63, 64, 65, 100]) {
