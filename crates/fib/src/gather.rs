@@ -146,9 +146,11 @@ mod x86 {
         // SAFETY: reads the words that the caller vouches for, all of them; the mask is used up.
         unsafe {
             asm!(
-                "kxnorw {mask}, {mask}, {mask}",
+                // Not by `kxnor` of mask registers: it waits for what they last held, and that is the gather before.
+                "kmovw {mask}, {ones:e}",
                 "vpgatherdd {words} {{{mask}}}, dword ptr [{first} + {numbers} * {bytes}]",
                 words = inout(zmm_reg) words,
+                ones = in(reg) u32::from(u16::MAX),
                 mask = out(kreg) _,
                 first = in(reg) first,
                 numbers = in(zmm_reg) numbers,
