@@ -15,7 +15,7 @@
 //! | [`Radix`] | both | one access for each bit that decides | copies a path | none beside the RIB |
 //! | [`LinearTable`] | both | one access for each route | new list each time | 11 MB |
 //!
-//! The RIB beside it holds 79 MB. A million routes are parsed from text and built into a [`Dir24_8`] in a third of a
+//! The RIB beside it holds about 80 MB. A million routes are parsed from text and built into a [`Dir24_8`] in a third of a
 //! second on one core (`cargo bench -p fib`).
 //!
 //! A [`HopGroup`] spreads flows over several next hops, by weight, and moves as few as possible when they change. Routes
