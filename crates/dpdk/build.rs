@@ -29,6 +29,26 @@ fn main() {
         }
     }
     bindings(&cflags);
+    rivals(&cflags);
+}
+
+/// DPDK's own lookup tables, for `benches/lookups` and nothing else.
+fn rivals(cflags: &[String]) {
+    println!("cargo:rerun-if-changed=benches/lookups/rivals.c");
+    println!("cargo:rerun-if-changed=benches/lookups/rivals.h");
+    let mut rivals = cc::Build::new();
+    // No link line for the library: its users must not get these tables.
+    rivals.file("benches/lookups/rivals.c").std("gnu11").opt_level(3).warnings(true).cargo_metadata(false);
+    for flag in cflags {
+        rivals.flag(flag);
+    }
+    rivals.compile("routebricks_rivals");
+    let archive =
+        PathBuf::from(std::env::var_os("OUT_DIR").unwrap_or_default()).join("libroutebricks_rivals.a");
+    println!("cargo:rustc-link-arg-benches={}", archive.display());
+    for library in ["rte_fib", "rte_lpm", "rte_eal"] {
+        println!("cargo:rustc-link-arg-benches=-l{library}");
+    }
 }
 
 /// Asks pkg-config, or ends the build with what to install.

@@ -9,7 +9,7 @@ use std::sync::Arc as StdArc;
 use epoch::{Reader, Table, ticket};
 use loom::cell::UnsafeCell;
 use loom::sync::Arc;
-use loom::sync::atomic::{AtomicUsize, Ordering};
+use loom::sync::atomic::{AtomicUsize, Ordering, fence};
 use loom::thread;
 
 const ALIVE: u32 = 7;
@@ -150,6 +150,40 @@ fn a_slot_is_safe_from_a_reader_that_comes_online() {
         if ticket().passed() {
             // SAFETY: as above.
             slot.with_mut(|cell| unsafe { *cell = 0 });
+        }
+        worker.join().unwrap();
+    });
+}
+
+#[test]
+fn a_number_behind_an_entry_leads_to_a_place_that_was_filled_and_is_not_used_again() {
+    // As a table of two levels does it: an entry sends the reader to a number, the number to a place.
+    const ELSEWHERE: usize = 9;
+    loom::model(|| {
+        let entry = Arc::new(AtomicUsize::new(ELSEWHERE));
+        let number = Arc::new(AtomicUsize::new(0));
+        let places = [ALIVE, 0].map(|value| StdArc::new(UnsafeCell::new(value)));
+        let mut reader = Reader::new();
+        let (entry_read, number_read, places_read) =
+            (Arc::clone(&entry), Arc::clone(&number), places.clone());
+        let worker = thread::spawn(move || {
+            if entry_read.load(Ordering::Relaxed) == ELSEWHERE {
+                fence(Ordering::Acquire);
+                let place = number_read.load(Ordering::Acquire);
+                // SAFETY: loom's cell fails the test when this read races with a write.
+                places_read[place].with(|cell| assert_eq!(unsafe { *cell }, ALIVE));
+            }
+            reader.quiescent();
+        });
+        // The entry leads nowhere for a while, then to another place, filled before.
+        entry.store(1, Ordering::Release);
+        // SAFETY: as above.
+        places[1].with_mut(|cell| unsafe { *cell = ALIVE });
+        number.store(1, Ordering::Release);
+        entry.store(ELSEWHERE, Ordering::Release);
+        if ticket().passed() {
+            // SAFETY: as above.
+            places[0].with_mut(|cell| unsafe { *cell = 0 });
         }
         worker.join().unwrap();
     });

@@ -18,7 +18,7 @@ pub trait Fib<A: Address>: Send + Sync {
     fn lookup_batch(&self, reader: &Reader, addrs: &[A], hops: &mut [Option<NextHopId>]);
 
     /// Follows `rib`, in which routes have come, gone or changed since the last call at the `changed` prefixes
-    /// only. One thread at a time may call this.
+    /// only; the prefix of all addresses stands for any changes. One thread at a time may call this.
     fn update(&self, rib: &Rib<A>, changed: &[Prefix<A>]);
 
     /// The memory it holds, part by part.

@@ -12,6 +12,7 @@ use serde::{Serialize, Serializer};
 /// `Option<NextHopId>` is as small as the number itself; [`bits`](NextHopId::bits) gives it as it is best kept
 /// in a packet.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[repr(transparent)]
 pub struct NextHopId(NonZeroU32);
 
 impl NextHopId {

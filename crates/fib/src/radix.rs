@@ -9,9 +9,14 @@ use crate::rib::Rib;
 
 /// A path-compressed binary trie. A lookup follows one pointer for each bit at which routes part; an update
 /// copies only the nodes on the way to the change and shares the others with the RIB.
-#[derive(Default)]
 pub struct Radix<A> {
     trie: Table<Rib<A>>,
+}
+
+impl<A: Address> Default for Radix<A> {
+    fn default() -> Self {
+        Radix::new()
+    }
 }
 
 impl<A: Address> Radix<A> {

@@ -69,6 +69,9 @@ pub struct ApplyError<A: Address> {
     pub error: ChangeError<A>,
 }
 
+/// After a transaction of more changes than this, the memory for its notes is given back.
+const KEPT: usize = 1024;
+
 /// A routing table: changed by transactions, read by workers without locks.
 pub struct RouteTable<A: Address> {
     fib: Box<dyn Fib<A>>,
@@ -81,6 +84,16 @@ pub struct RouteTable<A: Address> {
 struct State<A> {
     rib: Rib<A>,
     next_hops: NextHops,
+    /// Where the transaction that is being made has changed routes, and how to take that back. Kept from one to the
+    /// next for their memory.
+    changed: Vec<Prefix<A>>,
+    undo: Vec<Undo<A>>,
+}
+
+/// What was there before a change.
+enum Undo<A> {
+    Route(Prefix<A>, Option<NextHopId>),
+    All(Rib<A>),
 }
 
 impl<A: Address> RouteTable<A> {
@@ -89,30 +102,37 @@ impl<A: Address> RouteTable<A> {
         RouteTable {
             fib: Box::new(fib),
             next_hops: Table::default(),
-            state: Mutex::new(State { rib: Rib::new(), next_hops: NextHops::default() }),
+            state: Mutex::new(State {
+                rib: Rib::new(),
+                next_hops: NextHops::default(),
+                changed: Vec::new(),
+                undo: Vec::new(),
+            }),
         }
     }
 
     /// Makes all `changes` in their order, or none of them.
     pub fn apply(&self, changes: &[RouteChange<A>]) -> Result<(), ApplyError<A>> {
-        let mut state = self.state();
-        let (rib, hops) = (state.rib.clone(), state.next_hops.as_slice().len());
-        let mut changed = Vec::with_capacity(changes.len());
+        let state = &mut *self.state();
+        let hops = state.next_hops.as_slice().len();
+        state.changed.clear();
         for (index, change) in changes.iter().enumerate() {
-            match state.change(change) {
-                Ok(prefix) => changed.push(prefix),
-                Err(error) => {
-                    state.rib = rib;
-                    state.next_hops.truncate(hops);
-                    return Err(ApplyError { index, error });
-                }
+            if let Err(error) = state.change(change) {
+                state.take_back();
+                state.next_hops.truncate(hops);
+                return Err(ApplyError { index, error });
             }
         }
         // Next hops before the routes to them: see `next_hops`.
         if state.next_hops.as_slice().len() > hops {
             self.next_hops.replace(state.next_hops.as_slice().to_vec());
         }
-        self.fib.update(&state.rib, &changed);
+        self.fib.update(&state.rib, &state.changed);
+        // Not the next time: an undone flush would be a whole table.
+        state.undo.clear();
+        if changes.len() > KEPT {
+            (state.changed, state.undo) = (Vec::new(), Vec::new());
+        }
         Ok(())
     }
 
@@ -182,32 +202,49 @@ impl<A: Address> State<A> {
         self.next_hops.get(hop).map(|next_hop| Route { prefix, next_hop })
     }
 
-    /// Makes the change in the RIB; says where.
-    fn change(&mut self, change: &RouteChange<A>) -> Result<Prefix<A>, ChangeError<A>> {
+    /// Makes the change in the RIB; notes where, and what was there.
+    fn change(&mut self, change: &RouteChange<A>) -> Result<(), ChangeError<A>> {
         let current = |prefix| self.rib.get(prefix).and_then(|hop| self.route(prefix, hop));
-        match *change {
+        let (prefix, undo) = match *change {
             RouteChange::Add(route) => {
                 if let Some(old) = current(route.prefix) {
                     return Err(ChangeError::Exists(old));
                 }
-                self.rib.insert(route.prefix, self.next_hops.intern(route.next_hop)?);
-                Ok(route.prefix)
+                let old = self.rib.insert(route.prefix, self.next_hops.intern(route.next_hop)?);
+                (route.prefix, Undo::Route(route.prefix, old))
             }
             RouteChange::Set(route) => {
-                self.rib.insert(route.prefix, self.next_hops.intern(route.next_hop)?);
-                Ok(route.prefix)
+                let old = self.rib.insert(route.prefix, self.next_hops.intern(route.next_hop)?);
+                (route.prefix, Undo::Route(route.prefix, old))
             }
             RouteChange::Remove(prefix, next_hop) => {
-                let old = current(prefix).ok_or(ChangeError::Missing(prefix))?;
-                if next_hop.is_some_and(|next_hop| next_hop != old.next_hop) {
-                    return Err(ChangeError::Different(old));
+                if let Some(next_hop) = next_hop {
+                    let old = current(prefix).ok_or(ChangeError::Missing(prefix))?;
+                    if next_hop != old.next_hop {
+                        return Err(ChangeError::Different(old));
+                    }
                 }
-                self.rib.remove(prefix);
-                Ok(prefix)
+                let old = self.rib.remove(prefix).ok_or(ChangeError::Missing(prefix))?;
+                (prefix, Undo::Route(prefix, Some(old)))
             }
-            RouteChange::Flush => {
-                self.rib = Rib::new();
-                Ok(Prefix::default())
+            RouteChange::Flush => (Prefix::default(), Undo::All(std::mem::take(&mut self.rib))),
+        };
+        self.changed.push(prefix);
+        self.undo.push(undo);
+        Ok(())
+    }
+
+    /// Takes all changes of the transaction back.
+    fn take_back(&mut self) {
+        while let Some(undo) = self.undo.pop() {
+            match undo {
+                Undo::Route(prefix, Some(hop)) => {
+                    self.rib.insert(prefix, hop);
+                }
+                Undo::Route(prefix, None) => {
+                    self.rib.remove(prefix);
+                }
+                Undo::All(rib) => self.rib = rib,
             }
         }
     }
@@ -215,6 +252,8 @@ impl<A: Address> State<A> {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
     use crate::{Dir24_8, LinearTable, Poptrie, Prefix4, Radix};
 
@@ -257,6 +296,49 @@ mod tests {
             table.apply(&[RouteChange::Flush, RouteChange::Add(route("10/8", 9))]).unwrap();
             assert_eq!([port("10.1.0.1"), port("10.2.0.1")], [Some(9), Some(9)]);
             assert_eq!((table.len(), table.is_empty()), (1, false));
+        }
+    }
+
+    fn changes() -> impl Strategy<Value = Vec<RouteChange<u32>>> {
+        let prefix = (0..4u32, prop::sample::select(vec![0, 8, 15, 16, 17, 24, 32]))
+            .prop_map(|(bits, len)| Prefix4::new(bits << 16 | bits << 8 | bits, len).unwrap());
+        let change = (prefix, 0..5u32, 0..8u8).prop_map(|(prefix, port, kind)| {
+            let next_hop = NextHop { gateway: None, port };
+            match kind {
+                0 => RouteChange::Flush,
+                1 => RouteChange::Add(Route { prefix, next_hop }),
+                2 => RouteChange::Remove(prefix, None),
+                3 => RouteChange::Remove(prefix, Some(next_hop)),
+                _ => RouteChange::Set(Route { prefix, next_hop }),
+            }
+        });
+        prop::collection::vec(change, 0..12)
+    }
+
+    proptest! {
+        #[test]
+        fn a_failed_transaction_leaves_everything_as_it_was(
+            transactions in prop::collection::vec(changes(), 1..6)
+        ) {
+            let table = RouteTable::new(Radix::new());
+            let reader = Reader::new();
+            for changes in &transactions {
+                let state = || (table.routes(), table.next_hops(&reader).to_vec(), table.state().next_hops.as_slice().to_vec());
+                let before = state();
+                // One by one on a table of the same routes: where does it fail?
+                let twin = RouteTable::new(Radix::new());
+                twin.apply(&before.0.iter().map(|&route| RouteChange::Set(route)).collect::<Vec<_>>()).unwrap();
+                let fails = changes.iter().position(|&change| twin.apply(&[change]).is_err());
+                prop_assert_eq!(table.apply(changes).map_err(|e| e.index), fails.map_or(Ok(()), Err));
+                if fails.is_some() {
+                    prop_assert_eq!(state(), before);
+                } else {
+                    prop_assert_eq!(table.routes(), twin.routes());
+                }
+                for route in table.routes() {
+                    prop_assert!(table.lookup(&reader, route.prefix.first()).is_some());
+                }
+            }
         }
     }
 

@@ -1,0 +1,240 @@
+//! Updates of single routes, while a reader looks up.
+
+use std::sync::Barrier;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use epoch::Reader;
+use fib::{Dir24_8, Fib, NextHopId, Rib, Route, RouteChange, RouteTable};
+
+use nix::time::{ClockId, clock_gettime};
+
+use crate::report::Report;
+use crate::rivals::RteFib;
+use crate::traffic::Random;
+use crate::{Options, hop, pin};
+
+/// How long the reader's rate is taken, with and without updates in turn.
+const SPAN: Duration = Duration::from_millis(300);
+/// Pairs of spans.
+const PAIRS: usize = 7;
+/// The largest batch of lookups in `rte_fib`.
+const MOST: usize = 256;
+/// Updates between two looks at the clock.
+const BURST: usize = 256;
+
+/// A table that routes of the full one come to and go from, one at a time.
+trait Writer {
+    /// The `index`-th route gets this next hop, or goes.
+    fn update(&mut self, index: usize, hop: Option<NextHopId>);
+}
+
+/// The lookup structure and the RIB.
+struct Direct<'t> {
+    fib: &'t Dir24_8,
+    rib: Rib<u32>,
+    routes: &'t [Route<u32>],
+}
+
+impl Writer for Direct<'_> {
+    fn update(&mut self, index: usize, hop: Option<NextHopId>) {
+        let prefix = self.routes[index].prefix;
+        match hop {
+            Some(hop) => self.rib.insert(prefix, hop),
+            None => self.rib.remove(prefix),
+        };
+        self.fib.update(&self.rib, &[prefix]);
+    }
+}
+
+/// All that a router has.
+struct Transactions<'t> {
+    table: &'t RouteTable<u32>,
+    routes: &'t [Route<u32>],
+}
+
+impl Writer for Transactions<'_> {
+    fn update(&mut self, index: usize, hop: Option<NextHopId>) {
+        let mut route = self.routes[index];
+        let change = match hop {
+            Some(hop) => {
+                route.next_hop.port = hop.index() as u32;
+                RouteChange::Set(route)
+            }
+            None => RouteChange::Remove(route.prefix, None),
+        };
+        self.table.apply(&[change]).expect("the route is there");
+    }
+}
+
+/// DPDK's.
+struct Theirs<'t> {
+    fib: RteFib,
+    routes: &'t [Route<u32>],
+}
+
+impl Writer for Theirs<'_> {
+    fn update(&mut self, index: usize, hop: Option<NextHopId>) {
+        let prefix = self.routes[index].prefix;
+        let done = match hop {
+            Some(hop) => self.fib.set(prefix, hop),
+            None => self.fib.remove(prefix),
+        };
+        assert!(done, "{prefix}");
+    }
+}
+
+/// What updates do.
+#[derive(Clone, Copy)]
+enum Kind {
+    /// Each gives a route another next hop.
+    Change,
+    /// A route goes, then comes back.
+    Flap,
+}
+
+/// Makes updates for [`SPAN`], of routes from number `at` on; returns how many.
+fn write(writer: &mut dyn Writer, kind: Kind, routes: &[Route<u32>], next_hops: u32, at: &mut usize) -> u64 {
+    let start = Instant::now();
+    let mut made = 0;
+    while start.elapsed() < SPAN {
+        for _ in 0..BURST {
+            let index = *at % routes.len();
+            *at += 1;
+            match kind {
+                Kind::Change => {
+                    let other = (routes[index].next_hop.port + *at as u32) % next_hops;
+                    writer.update(index, NextHopId::new(other));
+                    made += 1;
+                }
+                Kind::Flap => {
+                    writer.update(index, None);
+                    writer.update(index, Some(hop(&routes[index])));
+                    made += 2;
+                }
+            }
+        }
+    }
+    made
+}
+
+/// Seconds that the calling thread has run: on a busy machine fewer than have passed.
+fn processor_time() -> f64 {
+    let now = clock_gettime(ClockId::CLOCK_THREAD_CPUTIME_ID).expect("every Linux has this clock");
+    Duration::from(now).as_secs_f64()
+}
+
+/// Looks up a batch.
+type LookUp<'l> = &'l (dyn Fn(&mut Reader, &mut [Option<NextHopId>], &[u32]) + Sync);
+
+/// What is measured against: who looks up, with what.
+struct Reading<'r> {
+    options: &'r Options,
+    routes: &'r [Route<u32>],
+    addresses: &'r [u32],
+}
+
+/// Updates of `writer` beside lookups of a thread of its own, on a core of its own.
+fn measure(
+    report: &Report,
+    name: &str,
+    reading: &Reading<'_>,
+    look_up: LookUp<'_>,
+    writer: &mut dyn Writer,
+) -> Result<(), String> {
+    let Reading { options, routes, addresses } = reading;
+    let (done, looked_up, ready) = (AtomicBool::new(false), AtomicU64::new(0), Barrier::new(2));
+    std::thread::scope(|scope| {
+        let reading = scope.spawn(|| {
+            let pinned = pin(options.core);
+            let mut reader = Reader::new();
+            let mut hops = vec![None; options.batch];
+            ready.wait();
+            while !done.load(Ordering::Relaxed) {
+                for batch in addresses.chunks_exact(options.batch) {
+                    look_up(&mut reader, &mut hops, batch);
+                    reader.quiescent();
+                    looked_up.fetch_add(options.batch as u64, Ordering::Relaxed);
+                }
+            }
+            pinned
+        });
+        ready.wait();
+        let mut at = 0;
+        for (kind, what) in
+            [(Kind::Change, "next hops changed"), (Kind::Flap, "routes withdrawn and announced")]
+        {
+            let (mut updates, mut alone, mut kept) = (Vec::new(), Vec::new(), Vec::new());
+            for _ in 0..PAIRS {
+                // Updates, seconds, seconds of this thread's processor time, millions of lookups a second.
+                let span = |work: &mut dyn FnMut() -> u64| {
+                    let (before, start, cpu) =
+                        (looked_up.load(Ordering::Relaxed), Instant::now(), processor_time());
+                    let made = work() as f64;
+                    let (took, cpu) = (start.elapsed().as_secs_f64(), processor_time() - cpu);
+                    let lookups = looked_up.load(Ordering::Relaxed) - before;
+                    (made, took, cpu, lookups as f64 / took / 1e6)
+                };
+                let (.., quiet) = span(&mut || {
+                    std::thread::sleep(SPAN);
+                    0
+                });
+                let (made, took, cpu, beside) =
+                    span(&mut || write(writer, kind, routes, options.next_hops, &mut at));
+                updates.push(made / took / 1e6);
+                alone.push(made / cpu / 1e6);
+                kept.push(beside / quiet);
+            }
+            report.figure("updates", name, Some(what), "M/s", &updates);
+            report.figure(
+                "updates per processor second",
+                name,
+                Some("the same by processor time"),
+                "M/s",
+                &alone,
+            );
+            report.figure("reader's rate beside updates", name, Some("reader keeps"), "x", &kept);
+        }
+        done.store(true, Ordering::Relaxed);
+        reading.join().map_err(|_| "the reader panicked".to_owned())?
+    })
+}
+
+pub fn run(
+    report: &Report,
+    options: &Options,
+    routes: &[Route<u32>],
+    addresses: &[u32],
+    rival: RteFib,
+) -> Result<(), String> {
+    // In random order, but one after the other in memory, as they come in from a neighbour.
+    let routes: Vec<_> = Random::new().order(routes.len()).into_iter().map(|i| routes[i]).collect();
+    let routes = &routes[..];
+    // The reader stays on the core of the lookups.
+    pin(usize::from(options.core == 0))?;
+    let reading = Reading { options, routes, addresses };
+    let reader = rival.reader();
+    let look_up = |_: &mut Reader, _: &mut [Option<NextHopId>], batch: &[u32]| {
+        let mut hops = [0; MOST];
+        reader.lookups(batch, &mut hops[..batch.len().min(MOST)]);
+        std::hint::black_box(&hops);
+    };
+    measure(report, "rte_fib", &reading, &look_up, &mut Theirs { fib: rival, routes })?;
+
+    let rib: Rib<u32> = routes.iter().map(|route| (route.prefix, hop(route))).collect();
+    let fib = Dir24_8::build(&rib);
+    let look_up = |reader: &mut Reader, hops: &mut [Option<NextHopId>], batch: &[u32]| {
+        fib.lookup_batch(reader, batch, hops);
+        std::hint::black_box(hops);
+    };
+    measure(report, "Rib and Dir24_8", &reading, &look_up, &mut Direct { fib: &fib, rib, routes })?;
+
+    let table = RouteTable::new(Dir24_8::new());
+    let changes: Vec<_> = routes.iter().map(|route| RouteChange::Set(*route)).collect();
+    table.apply(&changes).map_err(|e| e.to_string())?;
+    let look_up = |reader: &mut Reader, hops: &mut [Option<NextHopId>], batch: &[u32]| {
+        table.lookup_batch(reader, batch, hops);
+        std::hint::black_box(hops);
+    };
+    measure(report, "RouteTable of Dir24_8", &reading, &look_up, &mut Transactions { table: &table, routes })
+}

@@ -1,0 +1,258 @@
+//! Loads of table entries for several addresses at once, where the processor has an instruction for it (AVX-512, AVX2).
+//!
+//! The only module of this crate with `unsafe` code. Whoever calls it finishes what it leaves, one by one: elsewhere
+//! that is everything.
+
+use std::sync::atomic::{AtomicU8, AtomicU16};
+
+use crate::next_hop::NextHopId;
+
+/// The most addresses that one call takes.
+pub(crate) const LANES: usize = 64;
+/// One entry for each value of 24 bits, and some more: words of 4 bytes are loaded, whose first bytes are an entry.
+pub(crate) const ENTRIES: usize = (1 << 24) + 3;
+
+/// What has been done.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Gathered {
+    /// So many addresses from the first one on are done.
+    pub count: usize,
+    /// Bit `i` is set when all bits of the entry of address `i` are.
+    pub ones: u64,
+}
+
+/// For each address, the entry at its first 24 bits, as the bits of its next hop.
+#[inline]
+pub(crate) fn bytes(first: &[AtomicU8; ENTRIES], addrs: &[u32], hops: &mut [Option<NextHopId>]) -> Gathered {
+    best::<_, 1>(first, addrs, hops)
+}
+
+/// As [`bytes`], for entries of two bytes.
+#[inline]
+pub(crate) fn halves(
+    first: &[AtomicU16; ENTRIES],
+    addrs: &[u32],
+    hops: &mut [Option<NextHopId>],
+) -> Gathered {
+    best::<_, 2>(first, addrs, hops)
+}
+
+#[cfg(not(target_arch = "x86_64"))]
+fn best<E, const BYTES: u32>(_: &[E; ENTRIES], _: &[u32], _: &mut [Option<NextHopId>]) -> Gathered {
+    Gathered::default()
+}
+
+/// With the widest instructions that there are.
+#[cfg(target_arch = "x86_64")]
+#[inline]
+#[allow(unsafe_code)]
+fn best<E, const BYTES: u32>(
+    first: &[E; ENTRIES],
+    addrs: &[u32],
+    hops: &mut [Option<NextHopId>],
+) -> Gathered {
+    const { assert!(BYTES < 4 && size_of::<E>() == BYTES as usize && align_of::<E>() == BYTES as usize) };
+    let addrs = &addrs[..addrs.len().min(LANES)];
+    if is_x86_feature_detected!("avx512f") {
+        // SAFETY: the processor has AVX-512.
+        unsafe { x86::sixteens::<E, BYTES>(first, addrs, hops) }
+    } else if is_x86_feature_detected!("avx2") {
+        // SAFETY: the processor has AVX2.
+        unsafe { x86::eights::<E, BYTES>(first, addrs, hops) }
+    } else {
+        Gathered::default()
+    }
+}
+
+/// Words of 4 bytes are loaded in assembly because other threads store to entries meanwhile, and only that makes a load
+/// of each, which sees an entry as it was before or after a store; to the compiler's own gather they would be a data
+/// race. An entry is aligned, so it never lies in two cache lines, even if its word does.
+#[cfg(target_arch = "x86_64")]
+#[allow(unsafe_code)]
+mod x86 {
+    use std::arch::asm;
+    use std::arch::x86_64::{
+        __m256i, __m512i, _mm256_and_si256, _mm256_castsi256_ps, _mm256_cmpeq_epi32, _mm256_lddqu_si256,
+        _mm256_movemask_ps, _mm256_set1_epi32, _mm256_setzero_si256, _mm256_srli_epi32, _mm256_storeu_si256,
+        _mm512_and_si512, _mm512_cmpeq_epi32_mask, _mm512_loadu_si512, _mm512_set1_epi32,
+        _mm512_setzero_si512, _mm512_srli_epi32, _mm512_storeu_si512,
+    };
+
+    use super::{ENTRIES, Gathered};
+    use crate::next_hop::NextHopId;
+
+    /// All bits of an entry.
+    const fn all(bytes: u32) -> i32 {
+        (1 << (8 * bytes)) - 1
+    }
+
+    #[target_feature(enable = "avx512f")]
+    pub fn sixteens<E, const BYTES: u32>(
+        first: &[E; ENTRIES],
+        addrs: &[u32],
+        hops: &mut [Option<NextHopId>],
+    ) -> Gathered {
+        let all = _mm512_set1_epi32(all(BYTES));
+        let ((addrs, _), (hops, _)) = (addrs.as_chunks::<16>(), hops.as_chunks_mut::<16>());
+        let mut gathered = Gathered::default();
+        for (hops, addrs) in hops.iter_mut().zip(addrs) {
+            // SAFETY: sixteen numbers of 4 bytes are 64 bytes; no alignment is needed.
+            let index = _mm512_srli_epi32::<8>(unsafe { _mm512_loadu_si512(addrs.as_ptr().cast()) });
+            // SAFETY: an index has 24 bits, and the array 3 more entries: a word fits in after each.
+            let words = unsafe { words16::<BYTES>(first.as_ptr().cast(), index) };
+            let bits = _mm512_and_si512(words, all);
+            gathered.ones |= u64::from(_mm512_cmpeq_epi32_mask(bits, all)) << gathered.count;
+            gathered.count += 16;
+            // SAFETY: room for sixteen values of 4 bytes, of which every pattern is valid (`NextHopId` is transparent,
+            // and zero is `None`); no alignment is needed.
+            unsafe { _mm512_storeu_si512(hops.as_mut_ptr().cast(), bits) };
+        }
+        gathered
+    }
+
+    #[target_feature(enable = "avx2")]
+    pub fn eights<E, const BYTES: u32>(
+        first: &[E; ENTRIES],
+        addrs: &[u32],
+        hops: &mut [Option<NextHopId>],
+    ) -> Gathered {
+        let all = _mm256_set1_epi32(all(BYTES));
+        let ((addrs, _), (hops, _)) = (addrs.as_chunks::<8>(), hops.as_chunks_mut::<8>());
+        let mut gathered = Gathered::default();
+        for (hops, addrs) in hops.iter_mut().zip(addrs) {
+            // SAFETY: eight numbers of 4 bytes are 32 bytes; no alignment is needed.
+            let index = _mm256_srli_epi32::<8>(unsafe { _mm256_lddqu_si256(addrs.as_ptr().cast()) });
+            // SAFETY: an index has 24 bits, and the array 3 more entries: a word fits in after each.
+            let words = unsafe { words8::<BYTES>(first.as_ptr().cast(), index) };
+            let bits = _mm256_and_si256(words, all);
+            let ones = _mm256_movemask_ps(_mm256_castsi256_ps(_mm256_cmpeq_epi32(bits, all)));
+            gathered.ones |= u64::from(ones as u8) << gathered.count;
+            gathered.count += 8;
+            // SAFETY: room for eight values of 4 bytes, of which every pattern is valid (`NextHopId` is transparent,
+            // and zero is `None`); no alignment is needed.
+            unsafe { _mm256_storeu_si256(hops.as_mut_ptr().cast(), bits) };
+        }
+        gathered
+    }
+
+    /// The words that begin at the entries with these numbers.
+    ///
+    /// # Safety
+    /// There must be entries of `BYTES` bytes at `first`, and a word at each of them.
+    #[inline]
+    #[target_feature(enable = "avx512f")]
+    unsafe fn words16<const BYTES: u32>(first: *const u8, numbers: __m512i) -> __m512i {
+        let mut words = _mm512_setzero_si512();
+        // SAFETY: reads the words that the caller vouches for, all of them; the mask is used up.
+        unsafe {
+            asm!(
+                // Not by `kxnor` of mask registers: it waits for what they last held, and that is the gather before.
+                "kmovw {mask}, {ones:e}",
+                "vpgatherdd {words} {{{mask}}}, dword ptr [{first} + {numbers} * {bytes}]",
+                words = inout(zmm_reg) words,
+                ones = in(reg) u32::from(u16::MAX),
+                mask = out(kreg) _,
+                first = in(reg) first,
+                numbers = in(zmm_reg) numbers,
+                bytes = const BYTES,
+                options(readonly, nostack, preserves_flags),
+            );
+        }
+        words
+    }
+
+    /// As [`words16`].
+    ///
+    /// # Safety
+    /// As there.
+    #[inline]
+    #[target_feature(enable = "avx2")]
+    unsafe fn words8<const BYTES: u32>(first: *const u8, numbers: __m256i) -> __m256i {
+        let mut words = _mm256_setzero_si256();
+        // SAFETY: reads the words that the caller vouches for, all of them; the mask is used up.
+        unsafe {
+            asm!(
+                "vpcmpeqd {mask}, {mask}, {mask}",
+                "vpgatherdd {words}, dword ptr [{first} + {numbers} * {bytes}], {mask}",
+                words = inout(ymm_reg) words,
+                mask = out(ymm_reg) _,
+                first = in(reg) first,
+                numbers = in(ymm_reg) numbers,
+                bytes = const BYTES,
+                options(readonly, nostack, preserves_flags),
+            );
+        }
+        words
+    }
+}
+
+#[cfg(test)]
+#[allow(unsafe_code)]
+mod tests {
+    use std::sync::atomic::Ordering;
+
+    use proptest::prelude::*;
+
+    use super::*;
+
+    type How<E> = fn(&[E; ENTRIES], &[u32], &mut [Option<NextHopId>]) -> Gathered;
+
+    /// The ways that this processor has, each with how many addresses it takes at once.
+    fn ways<E, const BYTES: u32>() -> Vec<(How<E>, usize)> {
+        #[cfg(target_arch = "x86_64")]
+        {
+            let mut ways: Vec<(How<E>, usize)> = Vec::new();
+            if is_x86_feature_detected!("avx512f") {
+                // SAFETY: the processor has AVX-512.
+                ways.push((
+                    |first, addrs, hops| unsafe { x86::sixteens::<E, BYTES>(first, addrs, hops) },
+                    16,
+                ));
+            }
+            if is_x86_feature_detected!("avx2") {
+                // SAFETY: the processor has AVX2.
+                ways.push((|first, addrs, hops| unsafe { x86::eights::<E, BYTES>(first, addrs, hops) }, 8));
+            }
+            ways
+        }
+        #[cfg(not(target_arch = "x86_64"))]
+        Vec::new()
+    }
+
+    fn agree<E, const BYTES: u32>(
+        first: &[E; ENTRIES],
+        load: impl Fn(&E) -> u32,
+        addrs: &[u32],
+    ) -> Result<(), TestCaseError> {
+        let expected: Vec<u32> = addrs.iter().map(|addr| load(&first[(addr >> 8) as usize])).collect();
+        for (way, lanes) in ways::<E, BYTES>() {
+            let mut hops = vec![NextHopId::new(0xDEAD); addrs.len()];
+            let gathered = way(first, addrs, &mut hops);
+            prop_assert_eq!(gathered.count, addrs.len() / lanes * lanes);
+            for (lane, (&hop, &bits)) in hops.iter().zip(&expected).enumerate() {
+                let done = lane < gathered.count;
+                prop_assert_eq!(hop, if done { NextHopId::from_bits(bits) } else { NextHopId::new(0xDEAD) });
+                prop_assert_eq!(gathered.ones >> lane & 1 == 1, done && bits == (1 << (8 * BYTES)) - 1);
+            }
+        }
+        Ok(())
+    }
+
+    fn array<E>(entry: impl Fn(u32) -> E) -> Box<[E; ENTRIES]> {
+        (0..ENTRIES as u32).map(entry).collect::<Vec<_>>().try_into().ok().unwrap()
+    }
+
+    #[test]
+    fn gathering_gives_what_loading_one_by_one_gives() {
+        // Every 256th entry has all bits set, neighbours differ.
+        let bytes = array(|i| AtomicU8::new((i ^ i >> 8) as u8));
+        let halves = array(|i| AtomicU16::new(if i % 7 == 0 { u16::MAX } else { (i ^ i >> 16) as u16 }));
+        let addr = prop_oneof![any::<u32>(), 0..2048u32, u32::MAX - 2048..=u32::MAX];
+        let mut runner = proptest::test_runner::TestRunner::default();
+        let done = runner.run(&prop::collection::vec(addr, 0..=LANES), |addrs| {
+            agree::<_, 1>(&bytes, |entry| u32::from(entry.load(Ordering::Relaxed)), &addrs)?;
+            agree::<_, 2>(&halves, |entry| u32::from(entry.load(Ordering::Relaxed)), &addrs)
+        });
+        assert_eq!(done, Ok(()));
+    }
+}

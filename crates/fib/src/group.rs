@@ -1,0 +1,294 @@
+//! Groups of next hops that share the traffic of a route (equal-cost and weighted multipath).
+//!
+//! ```text
+//!  hash of the flow ── buckets[hash] ── next hop      a power of two of buckets, each with one member
+//! ```
+//!
+//! Hashing is resilient (as RFC 2992 wishes it were): when a member goes, only the flows of its buckets move; when one
+//! comes, only as many buckets move as it is to have. All other flows stay on their paths.
+
+use crate::next_hop::NextHopId;
+
+/// A set of next hops with weights, spread over buckets.
+///
+/// A plain value: to change a group under readers, publish a changed clone (`epoch::Table`).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct HopGroup {
+    members: Vec<Member>,
+    /// `None` only while there are no members.
+    buckets: Box<[Option<NextHopId>]>,
+}
+
+/// A next hop of a group.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Member {
+    /// The next hop.
+    pub hop: NextHopId,
+    /// Its part of the traffic in proportion to the others' weights; not 0.
+    pub weight: u32,
+    /// The buckets that it has.
+    pub buckets: u32,
+}
+
+/// Why a group cannot be made or changed so.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum GroupError {
+    /// The number of buckets is none of those that there can be.
+    #[error("{0} buckets: expected a power of two from 1 to {max}", max = HopGroup::MAX_BUCKETS)]
+    Buckets(usize),
+    /// A next hop that is to come is a member.
+    #[error("next hop {0:?} is in the group already")]
+    Member(NextHopId),
+    /// A next hop that is to go is no member.
+    #[error("next hop {0:?} is not in the group")]
+    NoMember(NextHopId),
+    /// A weight of 0.
+    #[error("the weight of next hop {0:?} is 0")]
+    Weight(NextHopId),
+    /// More members than buckets.
+    #[error("more members than the group's {0} buckets")]
+    Members(usize),
+}
+
+impl HopGroup {
+    /// The most buckets that a group can have.
+    pub const MAX_BUCKETS: usize = 1 << 16;
+
+    /// A group of these next hops and weights. `buckets` is a power of two: each member's part of the traffic is within
+    /// one bucket of what its weight says, so a few dozen for each member keep shares true to some percent.
+    pub fn new(buckets: usize, members: &[(NextHopId, u32)]) -> Result<HopGroup, GroupError> {
+        if !buckets.is_power_of_two() || buckets > Self::MAX_BUCKETS {
+            return Err(GroupError::Buckets(buckets));
+        }
+        let mut group =
+            HopGroup { members: Vec::with_capacity(members.len()), buckets: vec![None; buckets].into() };
+        for &(hop, weight) in members {
+            group.check_new(hop, weight)?;
+            group.members.push(Member { hop, weight, buckets: 0 });
+        }
+        let total = group.total_weight();
+        let mut given = 0;
+        for member in &mut group.members {
+            member.buckets = (u64::from(member.weight) * buckets as u64 / total) as u32;
+            given += member.buckets as usize;
+        }
+        // What is left, less than a bucket for each, goes to those that lost most by rounding down.
+        let mut order: Vec<usize> = (0..group.members.len()).collect();
+        order
+            .sort_by_key(|&i| std::cmp::Reverse(u64::from(group.members[i].weight) * buckets as u64 % total));
+        for &i in order.iter().take(buckets - given) {
+            group.members[i].buckets += 1;
+        }
+        let each = group.members.iter().flat_map(|m| std::iter::repeat_n(m.hop, m.buckets as usize));
+        for (bucket, hop) in group.buckets.iter_mut().zip(each) {
+            *bucket = Some(hop);
+        }
+        Ok(group)
+    }
+
+    /// The next hop for a flow; `None` when the group has no members.
+    #[inline]
+    pub fn pick(&self, hash: u32) -> Option<NextHopId> {
+        // Receive queues have been chosen by the low bits: a worker sees only some values of these. Fibonacci hashing
+        // makes an index of all bits.
+        let mixed = u64::from(hash.wrapping_mul(0x9E37_79B9));
+        self.buckets[((mixed * self.buckets.len() as u64) >> 32) as usize]
+    }
+
+    /// The members, in the order in which they came.
+    pub fn members(&self) -> &[Member] {
+        &self.members
+    }
+
+    /// The next hop of each bucket.
+    pub fn buckets(&self) -> &[Option<NextHopId>] {
+        &self.buckets
+    }
+
+    /// Adds a next hop. It takes as many buckets as its weight says, rounded, from those members that have most beyond
+    /// their shares; no other bucket moves.
+    pub fn add(&mut self, hop: NextHopId, weight: u32) -> Result<(), GroupError> {
+        self.check_new(hop, weight)?;
+        let buckets = self.buckets.len() as u64;
+        let total = self.total_weight() + u64::from(weight);
+        if self.members.is_empty() {
+            self.buckets.fill(Some(hop));
+            self.members.push(Member { hop, weight, buckets: buckets as u32 });
+            return Ok(());
+        }
+        let wanted = (u64::from(weight) * buckets + total / 2) / total;
+        let mut taken = vec![0; self.members.len()];
+        for _ in 0..wanted {
+            let having = self.members.iter().enumerate().filter(|(_, member)| member.buckets > 0);
+            let Some((most, _)) = having.min_by_key(|(_, member)| member.lack(buckets, total)) else { break };
+            self.members[most].buckets -= 1;
+            taken[most] += 1;
+        }
+        self.members.push(Member { hop, weight, buckets: taken.iter().sum() });
+        for bucket in &mut self.buckets {
+            let owner = self.members.iter().position(|member| Some(member.hop) == *bucket);
+            if let Some(left) = owner.and_then(|owner| taken.get_mut(owner)).filter(|left| **left > 0) {
+                *left -= 1;
+                *bucket = Some(hop);
+            }
+        }
+        Ok(())
+    }
+
+    /// Removes a next hop. Its buckets go to those members that lack most of their shares; no other bucket moves.
+    pub fn remove(&mut self, hop: NextHopId) -> Result<(), GroupError> {
+        let at = self.members.iter().position(|member| member.hop == hop).ok_or(GroupError::NoMember(hop))?;
+        self.members.remove(at);
+        let (buckets, total) = (self.buckets.len() as u64, self.total_weight());
+        for bucket in self.buckets.iter_mut().filter(|bucket| **bucket == Some(hop)) {
+            let heir = self.members.iter_mut().max_by_key(|member| member.lack(buckets, total));
+            *bucket = heir.map(|heir| {
+                heir.buckets += 1;
+                heir.hop
+            });
+        }
+        Ok(())
+    }
+
+    fn check_new(&self, hop: NextHopId, weight: u32) -> Result<(), GroupError> {
+        if weight == 0 {
+            return Err(GroupError::Weight(hop));
+        }
+        if self.members.iter().any(|member| member.hop == hop) {
+            return Err(GroupError::Member(hop));
+        }
+        if self.members.len() == self.buckets.len() {
+            return Err(GroupError::Members(self.buckets.len()));
+        }
+        Ok(())
+    }
+
+    fn total_weight(&self) -> u64 {
+        self.members.iter().map(|member| u64::from(member.weight)).sum()
+    }
+}
+
+impl Member {
+    /// How many buckets it lacks to its share, times the total weight; negative when it has more.
+    fn lack(&self, buckets: u64, total: u64) -> i128 {
+        i128::from(u64::from(self.weight) * buckets) - i128::from(self.buckets) * i128::from(total)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn hop(index: u32) -> NextHopId {
+        NextHopId::new(index).unwrap()
+    }
+
+    /// Buckets, counted, are what the members say; all are used.
+    fn check(group: &HopGroup) {
+        for member in group.members() {
+            let count = group.buckets().iter().filter(|&&bucket| bucket == Some(member.hop)).count();
+            assert_eq!(count, member.buckets as usize);
+        }
+        let sum: usize = group.members().iter().map(|member| member.buckets as usize).sum();
+        assert_eq!(sum, if group.members().is_empty() { 0 } else { group.buckets().len() });
+    }
+
+    /// The buckets by which the member that is furthest from its share misses it.
+    fn worst(group: &HopGroup) -> f64 {
+        let total: f64 = group.members().iter().map(|member| f64::from(member.weight)).sum();
+        let share = |member: &Member| f64::from(member.weight) * group.buckets().len() as f64 / total;
+        group.members().iter().map(|m| (share(m) - f64::from(m.buckets)).abs()).fold(0.0, f64::max)
+    }
+
+    #[test]
+    fn a_member_goes_and_comes_back() {
+        let mut group = HopGroup::new(8, &[(hop(0), 1), (hop(1), 1), (hop(2), 2)]).unwrap();
+        assert_eq!(group.members().iter().map(|member| member.buckets).collect::<Vec<_>>(), [2, 2, 4]);
+        let before = group.clone();
+        group.remove(hop(2)).unwrap();
+        assert_eq!(group.members().iter().map(|member| member.buckets).collect::<Vec<_>>(), [4, 4]);
+        assert_eq!(group.buckets()[..4], before.buckets()[..4]);
+        group.add(hop(2), 2).unwrap();
+        assert_eq!(group.members().iter().map(|member| member.buckets).collect::<Vec<_>>(), [2, 2, 4]);
+        for gone in 0..3 {
+            group.remove(hop(gone)).unwrap();
+        }
+        assert_eq!((group.pick(7), group.members().len()), (None, 0));
+        group.add(hop(5), 9).unwrap();
+        assert_eq!((group.pick(7), group.pick(u32::MAX)), (Some(hop(5)), Some(hop(5))));
+    }
+
+    #[test]
+    fn what_cannot_be_is_refused() {
+        for buckets in [0, 3, 1 << 17] {
+            assert_eq!(HopGroup::new(buckets, &[]), Err(GroupError::Buckets(buckets)));
+        }
+        assert_eq!(HopGroup::new(4, &[(hop(1), 0)]), Err(GroupError::Weight(hop(1))));
+        assert_eq!(HopGroup::new(4, &[(hop(1), 1), (hop(1), 2)]), Err(GroupError::Member(hop(1))));
+        assert_eq!(HopGroup::new(1, &[(hop(1), 1), (hop(2), 2)]), Err(GroupError::Members(1)));
+        let mut group = HopGroup::new(1, &[(hop(1), 1)]).unwrap();
+        assert_eq!(group.remove(hop(2)), Err(GroupError::NoMember(hop(2))));
+        assert_eq!(group.add(hop(2), 1), Err(GroupError::Members(1)));
+        assert_eq!(GroupError::Buckets(3).to_string(), "3 buckets: expected a power of two from 1 to 65536");
+    }
+
+    #[test]
+    fn flows_of_one_receive_queue_reach_all_members() {
+        let members: Vec<_> = (0..8).map(|i| (hop(i), 1)).collect();
+        let group = HopGroup::new(64, &members).unwrap();
+        let mut seen = [0; 8];
+        for flow in 0..8000 {
+            // The low seven bits have chosen the queue.
+            seen[group.pick(flow << 7 | 5).unwrap().index()] += 1;
+        }
+        assert!(seen.iter().all(|&count| (900..1100).contains(&count)), "{seen:?}");
+    }
+
+    proptest! {
+        #[test]
+        fn weights_are_kept_within_a_bucket(
+            bits in 4..12u32,
+            weights in prop::collection::vec(prop_oneof![1..5u32, 1..10_000u32, Just(u32::MAX)], 1..16),
+        ) {
+            let members: Vec<_> = weights.iter().zip(0..).map(|(&weight, i)| (hop(i), weight)).collect();
+            let group = HopGroup::new(1 << bits, &members).unwrap();
+            check(&group);
+            prop_assert!(worst(&group) < 1.0);
+        }
+
+        #[test]
+        fn changes_move_only_what_they_must(
+            bits in 4..10u32,
+            steps in prop::collection::vec((0..12u32, 1..20u32), 1..60),
+        ) {
+            let mut group = HopGroup::new(1 << bits, &[]).unwrap();
+            for (index, weight) in steps {
+                let before = group.clone();
+                let changed = |group: &HopGroup| -> Vec<usize> {
+                    (0..1 << bits).filter(|&i| before.buckets()[i] != group.buckets()[i]).collect()
+                };
+                if group.remove(hop(index)).is_ok() {
+                    let own: Vec<_> =
+                        (0..1 << bits).filter(|&i| before.buckets()[i] == Some(hop(index))).collect();
+                    prop_assert_eq!(changed(&group), own);
+                } else {
+                    group.add(hop(index), weight).unwrap();
+                    let new: Vec<_> =
+                        (0..1 << bits).filter(|&i| group.buckets()[i] == Some(hop(index))).collect();
+                    prop_assert_eq!(changed(&group), new);
+                    // And no more than its share, rounded.
+                    let member = group.members().last().unwrap();
+                    let total: u32 = group.members().iter().map(|member| member.weight).sum();
+                    let share = f64::from(member.weight << bits) / f64::from(total);
+                    prop_assert!((share - f64::from(member.buckets)).abs() <= 0.5);
+                }
+                check(&group);
+                // Moving nothing else costs at most one bucket more than rounding does.
+                prop_assert!(worst(&group) < 2.0, "{}", worst(&group));
+            }
+        }
+    }
+}
