@@ -13,7 +13,7 @@ use std::process::Command;
 // Brings DPDK's libraries and the shim.
 use dpdk as _;
 use epoch::{Reader, tsc, tsc_hz};
-use fib::{Fib, NextHop, NextHopId, Poptrie, Prefix, Prefix6, Rib, RouteFile, synth};
+use fib::{Fib, NextHop, NextHopId, Poptrie, Prefix, Prefix6, RangeTree, Rib, RouteFile, synth};
 use serde_json::json;
 
 /// Routes of the made-up table: as many as the real one has.
@@ -221,7 +221,13 @@ fn dpdk(routes: &[(Prefix6, NextHopId)]) -> Vec<Contender> {
 }
 
 fn ours(rib: &Rib<u128>) -> Vec<Contender> {
-    let made: Vec<(_, Box<dyn Fib<u128>>)> = vec![("poptrie", Box::new(Poptrie::new()))];
+    let made: Vec<(_, Box<dyn Fib<u128>>)> = vec![("poptrie", Box::new(Poptrie::new())),
+        ("range tree/16", Box::new(RangeTree::with_direct_bits(16))),
+        ("range tree/18", Box::new(RangeTree::with_direct_bits(18))),
+        ("range tree/20", Box::new(RangeTree::with_direct_bits(20))),
+        ("range tree/22", Box::new(RangeTree::with_direct_bits(22))),
+        ("range tree/24", Box::new(RangeTree::with_direct_bits(24))),
+    ];
     let fill = |(name, fib): (&'static str, Box<dyn Fib<u128>>)| {
         fib.update(rib, &[Prefix::default()]);
         let bytes = fib.memory().iter().map(|part| part.bytes).sum();
