@@ -222,11 +222,7 @@ fn dpdk(routes: &[(Prefix6, NextHopId)]) -> Vec<Contender> {
 
 fn ours(rib: &Rib<u128>) -> Vec<Contender> {
     let made: Vec<(_, Box<dyn Fib<u128>>)> = vec![("poptrie", Box::new(Poptrie::new())),
-        ("range tree/16", Box::new(RangeTree::with_direct_bits(16))),
-        ("range tree/18", Box::new(RangeTree::with_direct_bits(18))),
-        ("range tree/20", Box::new(RangeTree::with_direct_bits(20))),
-        ("range tree/22", Box::new(RangeTree::with_direct_bits(22))),
-        ("range tree/24", Box::new(RangeTree::with_direct_bits(24))),
+        ("range tree", Box::new(RangeTree::new())),
     ];
     let fill = |(name, fib): (&'static str, Box<dyn Fib<u128>>)| {
         fib.update(rib, &[Prefix::default()]);

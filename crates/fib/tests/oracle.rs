@@ -94,7 +94,7 @@ thread_local! {
         Box::new(Poptrie::with_direct_bits(16)),
         Box::new(Poptrie::with_direct_bits(18)),
         Box::new(RangeTree::with_direct_bits(6)),
-        Box::new(RangeTree::with_direct_bits(20)),
+        Box::new(RangeTree::new()),
     ];
     static V6: Vec<Box<dyn Fib<u128>>> = vec![
         Box::new(LinearTable::new()),
@@ -104,7 +104,7 @@ thread_local! {
         Box::new(Poptrie::with_direct_bits(18)),
         Box::new(RangeTree::with_direct_bits(6)),
         Box::new(RangeTree::with_direct_bits(16)),
-        Box::new(RangeTree::with_direct_bits(20)),
+        Box::new(RangeTree::new()),
     ];
 }
 

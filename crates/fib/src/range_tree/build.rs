@@ -18,43 +18,44 @@ pub(super) fn host_mask<A: Address>(offset: u32) -> A {
 }
 
 impl<A: Address> Builder<'_, A> {
-    /// Derives the direct entries of `area` anew, which is not longer than they are, and all below them.
+    /// Derives the direct entries of `area`, which consists of whole slots, and all below them anew.
     pub fn fill(&mut self, rib: &Rib<A>, area: Prefix<A>) -> Result<(), Full> {
-        let bits = self.tree.direct_bits;
-        let inner = host_mask::<A>(bits);
-        let (mut all, mut slot) = (Vec::new(), Vec::new());
+        let (mut all, mut begun) = (Vec::new(), Vec::new());
         ranges(rib, area.first(), area.last(), &mut all);
         let mut first = area.first();
         for Range { last, hop } in all {
-            // The end of a slot that has begun, whole slots, the beginning of a slot.
-            while first <= last {
-                let slot_last = first | inner;
-                let end = if slot.is_empty() && first & inner == A::default() && last >= slot_last {
-                    let end = if last & inner == inner { last } else { (last & !inner).previous() };
-                    for cell in &self.tree.direct[first.bits(0, bits)..=end.bits(0, bits)] {
+            // By turns: the end of a slot that has begun, whole slots, the beginning of a slot.
+            loop {
+                let (slot, bits) = self.tree.slots.of(first);
+                let inner = host_mask::<A>(bits);
+                let mut end = last.min(first | inner);
+                let whole = begun.is_empty() && first & inner == A::default() && end & inner == inner;
+                if whole {
+                    end = last.min(self.tree.slots.alike(first));
+                    if end & inner != inner {
+                        end = (end & !inner).previous();
+                    }
+                    for cell in &self.tree.direct[slot..=self.tree.slots.of(end).0] {
                         self.tree.replace(cell, Entry::leaf(hop), self.free);
                     }
-                    end
                 } else {
-                    slot.push(Range { last: last.min(slot_last), hop });
-                    if last >= slot_last {
-                        let entry = self.stage(first & !inner, &slot, bits)?;
-                        self.tree.replace(&self.tree.direct[first.bits(0, bits)], entry, self.free);
-                        slot.clear();
-                    }
-                    last.min(slot_last)
-                };
-                if end == last {
-                    first = last.next();
-                    break;
+                    begun.push(Range { last: end, hop });
+                }
+                if !whole && end & inner == inner {
+                    let entry = self.stage(first & !inner, &begun, bits)?;
+                    self.tree.replace(&self.tree.direct[slot], entry, self.free);
+                    begun.clear();
                 }
                 first = end.next();
+                if end == last {
+                    break;
+                }
             }
         }
         Ok(())
     }
 
-    /// Derives what lies behind `cell` anew: the addresses from `first` to `last`, whose first `offset` bits are
+    /// Derives a part of the tree anew: that of the addresses from `first` to `last`, whose first `offset` bits are
     /// decided and which end where values of a key end.
     pub fn derive(&mut self, rib: &Rib<A>, first: A, last: A, offset: u32) -> Result<Entry, Full> {
         let mut found = Vec::new();

@@ -13,7 +13,8 @@ const PART: usize = 48;
 impl<'t, A: Address> Builder<'t, A> {
     /// Follows a change of the routes of `prefix`.
     pub fn change(&mut self, rib: &Rib<A>, prefix: Prefix<A>) -> Result<(), Full> {
-        if u32::from(prefix.len()) <= self.tree.direct_bits {
+        let (_, bits) = self.tree.slots.of(prefix.first());
+        if u32::from(prefix.len()) <= bits {
             return self.fill(rib, prefix);
         }
         let path = self.path(prefix);
@@ -33,11 +34,11 @@ impl<'t, A: Address> Builder<'t, A> {
 
     /// Places from a direct entry down to the last one through which all addresses of `prefix` go.
     fn path(&self, prefix: Prefix<A>) -> Vec<Place<'t, A>> {
-        let bits = self.tree.direct_bits;
+        let (slot, bits) = self.tree.slots.of(prefix.first());
         let inner = host_mask::<A>(bits);
         let (first, last) = (prefix.first(), prefix.last());
         let mut place = Place {
-            cell: &self.tree.direct[first.bits(0, bits)],
+            cell: &self.tree.direct[slot],
             first: first & !inner,
             last: first | inner,
             offset: bits,

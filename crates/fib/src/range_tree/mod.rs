@@ -9,7 +9,7 @@ use epoch::{Reader, Table};
 
 use self::build::Builder;
 use self::node::MAX_NODES;
-use self::tree::{Full, Tree};
+use self::tree::{Full, Slots, Tree};
 use crate::lookup::{Fib, MemoryPart};
 use crate::next_hop::NextHopId;
 use crate::prefix::{Address, Family, Prefix};
@@ -34,15 +34,20 @@ impl<A: Address> Default for RangeTree<A> {
 impl<A: Address> RangeTree<A> {
     /// A tree without routes.
     pub fn new() -> RangeTree<A> {
-        RangeTree::with_direct_bits(match A::FAMILY {
-            Family::Ipv4 => 16,
-            Family::Ipv6 => 20,
+        RangeTree::with_slots(match A::FAMILY {
+            Family::Ipv4 => Slots::new(Prefix::default(), 18, 0),
+            // 2000::/3 is all that is given out (RFC 4291).
+            Family::Ipv6 => Slots::new(Prefix::truncated(A::ONE << (A::BITS - 3), 3), 24, 16),
         })
     }
 
     /// A tree without routes whose direct array has 2^`bits` entries; `bits` is limited to 6 to 24.
     pub fn with_direct_bits(bits: u32) -> RangeTree<A> {
-        RangeTree { tree: Table::new(Tree::new(bits.clamp(6, 24), MIN_NODES)) }
+        RangeTree::with_slots(Slots::new(Prefix::default(), bits.clamp(6, 24), 0))
+    }
+
+    fn with_slots(slots: Slots<A>) -> RangeTree<A> {
+        RangeTree { tree: Table::new(Tree::new(slots, MIN_NODES)) }
     }
 
     /// The tree of these routes.
@@ -54,10 +59,10 @@ impl<A: Address> RangeTree<A> {
 
     /// Makes a new tree with room for further changes.
     fn rebuild(&self, rib: &Rib<A>) {
-        let (bits, used) = self.tree.with(|tree| (tree.direct_bits, tree.free_nodes().in_use()));
+        let (slots, used) = self.tree.with(|tree| (tree.slots, tree.free_nodes().in_use()));
         let mut room = MIN_NODES.max(used + used / 2).max(rib.len() / 2);
         loop {
-            let tree = Tree::new(bits, room);
+            let tree = Tree::new(slots, room);
             let filled = Builder { tree: &tree, free: &mut tree.free_nodes() }.fill(rib, Prefix::default());
             if filled.is_ok() || room >= MAX_NODES {
                 self.tree.replace(tree);

@@ -1,27 +1,25 @@
 //! The direct array and the nodes: looking up.
 
 use std::collections::VecDeque;
-use std::marker::PhantomData;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use epoch::{Ticket, on_large_pages, ticket};
+use epoch::{Ticket, on_large_pages, prefetch, ticket};
 
 use super::node::{Cell, Entry, MAX_NODES, Node, STAGE};
 use crate::lookup::MemoryPart;
 use crate::next_hop::NextHopId;
-use crate::prefix::Address;
+use crate::prefix::{Address, Prefix};
 
 /// Lookups under way at once.
 const LANES: usize = 64;
 
 /// The tree with room for a fixed number of nodes.
 pub(super) struct Tree<A> {
-    pub direct_bits: u32,
+    pub slots: Slots<A>,
     pub direct: Box<[Cell]>,
     pub nodes: Box<[Node]>,
     /// Only the one writer locks this.
     free: Mutex<FreeNodes>,
-    family: PhantomData<fn(A)>,
 }
 
 /// Which nodes are in use.
@@ -41,17 +39,55 @@ pub(super) struct FreeNodes {
 #[derive(Debug)]
 pub(super) struct Full;
 
-/// A lookup that is on its way down.
-#[derive(Clone, Copy, Default)]
-struct Lane {
-    /// Which one of the batch.
-    index: u32,
-    /// The node it has come to.
-    node: u32,
-    /// The bits of the address that the node's keys hold.
-    key: u32,
-    /// Where they begin.
-    offset: u32,
+/// How the direct array is divided: into slots of `fine` bits within a window, where nearly all routes are, and of
+/// `coarse` bits elsewhere.
+#[derive(Clone, Copy)]
+pub(super) struct Slots<A> {
+    window: Prefix<A>,
+    /// The window in the first 64 bits of an address.
+    mask: u64,
+    top: u64,
+    fine: u32,
+    coarse: u32,
+}
+
+impl<A: Address> Slots<A> {
+    /// Slots of `fine` bits within `window`, which is shorter, and of `coarse` bits elsewhere, neither of them of more
+    /// than [`STAGE`] bits.
+    pub fn new(window: Prefix<A>, fine: u32, coarse: u32) -> Slots<A> {
+        // The bits in which the first and the last address agree.
+        let mask = (window.first() ^ !window.last()).top_bits();
+        Slots { window, mask, top: window.first().top_bits(), fine, coarse }
+    }
+
+    pub fn count(&self) -> usize {
+        self.in_window() + (1 << self.coarse)
+    }
+
+    #[inline]
+    fn in_window(&self) -> usize {
+        1 << (self.fine - u32::from(self.window.len()))
+    }
+
+    /// The slot of an address, and how many bits of it the slot decides.
+    #[inline]
+    pub fn of(&self, addr: A) -> (usize, u32) {
+        let top = addr.top_bits();
+        let within = ((top >> (64 - self.fine)) as usize & (self.in_window() - 1), self.fine);
+        let elsewhere = (self.in_window() + (top >> 1 >> (63 - self.coarse)) as usize, self.coarse);
+        if (top ^ self.top) & self.mask == 0 { within } else { elsewhere }
+    }
+
+    /// The last address up to which slots are alike.
+    pub fn alike(&self, addr: A) -> A {
+        if self.window.contains(addr) {
+            self.window.last()
+        } else if addr < self.window.first() {
+            self.window.first().previous()
+        } else {
+            !A::default()
+        }
+    }
 }
 
 /// The bits of `addr` that keys hold which begin at bit `offset`.
@@ -62,13 +98,12 @@ pub(super) fn key<A: Address>(addr: A, offset: u32) -> u32 {
 
 impl<A: Address> Tree<A> {
     /// Without routes, with room for `nodes` nodes.
-    pub fn new(direct_bits: u32, nodes: usize) -> Tree<A> {
+    pub fn new(slots: Slots<A>, nodes: usize) -> Tree<A> {
         let tree = Tree {
-            direct_bits,
-            direct: on_large_pages(1 << direct_bits),
+            slots,
+            direct: on_large_pages(slots.count()),
             nodes: on_large_pages(nodes.min(MAX_NODES)),
             free: Mutex::default(),
-            family: PhantomData,
         };
         tree.direct.iter().for_each(|cell| cell.store(Entry::leaf(0)));
         tree
@@ -76,8 +111,8 @@ impl<A: Address> Tree<A> {
 
     #[inline]
     pub fn lookup(&self, addr: A) -> u32 {
-        let mut entry = self.direct[addr.bits(0, self.direct_bits)].load();
-        let mut offset = self.direct_bits;
+        let (slot, mut offset) = self.slots.of(addr);
+        let mut entry = self.direct[slot].load();
         while !entry.is_leaf() {
             offset += if entry.is_deeper() { STAGE } else { 0 };
             let node = &self.nodes[entry.number() as usize];
@@ -94,32 +129,54 @@ impl<A: Address> Tree<A> {
 
     /// Up to [`LANES`] lookups, level by level, so that the processor has many loads under way at once.
     fn lookup_lanes(&self, addrs: &[A], hops: &mut [Option<NextHopId>]) {
-        let mut lanes = [Lane::default(); LANES];
+        let mut slots = [(0, 0); LANES];
+        for (slot, &addr) in slots.iter_mut().zip(addrs) {
+            let (index, offset) = self.slots.of(addr);
+            prefetch(&self.direct[index]);
+            *slot = (index as u32, offset);
+        }
+        let mut entries = [Entry::leaf(0); LANES];
+        let mut keys = [0; LANES];
+        let mut offsets = [0; LANES];
+        // Which lookups have not come to a leaf.
+        let mut open = [0u8; LANES];
         let mut count = 0;
-        for (index, (hop, &addr)) in hops.iter_mut().zip(addrs).enumerate() {
-            let entry = self.direct[addr.bits(0, self.direct_bits)].load();
-            *hop = NextHopId::from_bits(entry.hop());
-            let offset = self.direct_bits;
-            lanes[count] = Lane { index: index as u32, node: entry.number(), key: key(addr, offset), offset };
+        for (i, &addr) in addrs.iter().enumerate().take(LANES) {
+            let (index, offset) = slots[i];
+            let entry = self.direct[index as usize].load();
+            prefetch(self.node(entry));
+            entries[i] = entry;
+            keys[i] = ((addr.top_bits() << offset) >> STAGE) as u32;
+            offsets[i] = offset as u8;
+            open[count & (LANES - 1)] = i as u8;
             count += usize::from(!entry.is_leaf());
         }
         while count > 0 {
             let mut left = 0;
-            for i in 0..count {
-                let lane = lanes[i];
-                let node = &self.nodes[lane.node as usize];
-                let entry = node.entry(node.rank(lane.key)).load();
-                hops[lane.index as usize] = NextHopId::from_bits(entry.hop());
-                lanes[left] = Lane { node: entry.number(), ..lane };
+            for k in 0..count.min(LANES) {
+                let i = usize::from(open[k]) & (LANES - 1);
+                let node = self.node(entries[i]);
+                let entry = node.entry(node.rank(keys[i])).load();
+                prefetch(self.node(entry));
+                entries[i] = entry;
                 if entry.is_deeper() {
-                    let offset = lane.offset + STAGE;
-                    lanes[left].offset = offset;
-                    lanes[left].key = key(addrs[lane.index as usize], offset);
+                    offsets[i] += STAGE as u8;
+                    keys[i] = key(addrs[i], u32::from(offsets[i]));
                 }
+                open[left & (LANES - 1)] = i as u8;
                 left += usize::from(!entry.is_leaf());
             }
             count = left;
         }
+        for (hop, entry) in hops.iter_mut().zip(&entries) {
+            *hop = NextHopId::from_bits(entry.hop());
+        }
+    }
+
+    /// The node that the entry names, or any for a leaf.
+    #[inline]
+    fn node(&self, entry: Entry) -> &Node {
+        &self.nodes[if entry.is_leaf() { 0 } else { entry.number() as usize }]
     }
 
     /// The writer's part.
@@ -207,5 +264,36 @@ impl FreeNodes {
     /// Nodes that are in use or wait for readers.
     pub fn in_use(&self) -> usize {
         self.fresh - self.ready.len()
+    }
+}
+#[cfg(test)]
+mod tmp {
+    use super::*;
+    #[test]
+    fn levels() {
+        let text = std::process::Command::new("gzip").arg("-dc").arg("/work/shared/data/bgp-full-table.txt.gz").output().unwrap().stdout;
+        let file = crate::RouteFile::parse(&text, Some(0)).unwrap();
+        let mut s = 1u64;
+        let mut r = || { s = s.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407); s >> 33 };
+        let rib: crate::Rib<u128> = file.v6.iter().map(|x| (x.prefix, NextHopId::new(r() as u32 % 64).unwrap())).collect();
+        for d in [16, 20, 24] {
+            let t = Tree::<u128>::new(Slots::new(Prefix::default(), d, 0), 200000);
+            super::super::build::Builder { tree: &t, free: &mut t.free_nodes() }.fill(&rib, Default::default()).unwrap();
+            let mut h = [0; 16];
+            for x in &file.v6 {
+                let addr = x.prefix.first() | ((r() as u128) << 40 & <u128 as Address>::host_mask(x.prefix.len()));
+                let mut n = 0;
+                let mut entry = t.direct[t.slots.of(addr).0].load();
+                let mut offset = d;
+                while !entry.is_leaf() {
+                    offset += if entry.is_deeper() { STAGE } else { 0 };
+                    let node = &t.nodes[entry.number() as usize];
+                    entry = node.entry(node.rank(key(addr, offset))).load();
+                    n += 1;
+                }
+                h[n] += 1;
+            }
+            println!("{d} used {} levels {h:?} avg {}", t.free_nodes().in_use(), h.iter().enumerate().map(|(i, n)| i * n).sum::<usize>() as f64 / file.v6.len() as f64);
+        }
     }
 }
