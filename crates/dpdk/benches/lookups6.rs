@@ -222,7 +222,7 @@ fn dpdk(routes: &[(Prefix6, NextHopId)]) -> Vec<Contender> {
 
 fn ours(rib: &Rib<u128>) -> Vec<Contender> {
     let made: Vec<(_, Box<dyn Fib<u128>>)> = vec![("poptrie", Box::new(Poptrie::new())),
-        ("range tree", Box::new(RangeTree::new())),
+        ("range tree", Box::new(RangeTree::new())), ("tree/22", Box::new(RangeTree::fine(22))) ,
     ];
     let fill = |(name, fib): (&'static str, Box<dyn Fib<u128>>)| {
         fib.update(rib, &[Prefix::default()]);

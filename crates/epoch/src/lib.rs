@@ -32,6 +32,6 @@ mod tsc;
 pub use domain::{Reader, Ticket, ticket};
 pub use pages::on_large_pages;
 pub use per_worker::{Accumulate, Count, PerWorker, Tally};
-pub use table::Table;
 pub use prefetch::prefetch;
+pub use table::Table;
 pub use tsc::{tsc, tsc_hz};

@@ -1,16 +1,16 @@
 //! Asking for memory before it is needed.
 #![allow(unsafe_code)]
 
-/// Asks the processor to bring the first line of `value` into its nearest cache. Many lines can be under way at once,
-/// however long the code is that runs until the value is needed.
+/// Asks the processor to bring the first line of `array[index]` into its nearest cache; an index beyond the end does
+/// no harm. Many lines can be under way at once, however long the code is that runs until they are needed.
 #[inline(always)]
-pub fn prefetch<T>(value: &T) {
+pub fn prefetch<T>(array: &[T], index: usize) {
     #[cfg(all(target_arch = "x86_64", not(miri)))]
     {
         use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
         // SAFETY: a prefetch of any address has no effect but on the cache.
-        unsafe { _mm_prefetch::<_MM_HINT_T0>(std::ptr::from_ref(value).cast::<i8>()) };
+        unsafe { _mm_prefetch::<_MM_HINT_T0>(array.as_ptr().wrapping_add(index).cast::<i8>()) };
     }
     #[cfg(not(all(target_arch = "x86_64", not(miri))))]
-    let _ = value;
+    let _ = (array, index);
 }

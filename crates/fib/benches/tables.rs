@@ -8,8 +8,8 @@ use std::time::{Duration, Instant};
 
 use epoch::{Reader, tsc, tsc_hz};
 use fib::{
-    Address, Dir24_8, Fib, NextHop, Poptrie, Prefix, Radix, Rib, Route, RouteChange, RouteFile, RouteTable,
-    synth,
+    Address, Dir24_8, Fib, NextHop, Poptrie, Prefix, Radix, RangeTree, Rib, Route, RouteChange, RouteFile,
+    RouteTable, synth,
 };
 
 const ROUNDS: usize = 7;
@@ -146,6 +146,8 @@ fn main() {
     family::<u128>(
         v6,
         &[
+            ("range tree", || Box::new(RangeTree::new())),
+            ("range tree/20", || Box::new(RangeTree::with_direct_bits(20))),
             ("poptrie", || Box::new(Poptrie::new())),
             ("poptrie/18", || Box::new(Poptrie::with_direct_bits(18))),
             ("poptrie/20", || Box::new(Poptrie::with_direct_bits(20))),

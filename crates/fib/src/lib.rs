@@ -20,7 +20,7 @@
 //!
 //! Tables also come from text ([`RouteFile`]), from MRT dumps ([`read_mrt`]) and out of thin air ([`synth()`]);
 //! [`stat4`] and [`stat6`] say what they are like.
-#![forbid(unsafe_code)]
+#![deny(unsafe_code)]
 
 mod dir24_8;
 mod linear;

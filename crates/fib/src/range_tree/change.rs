@@ -37,12 +37,8 @@ impl<'t, A: Address> Builder<'t, A> {
         let (slot, bits) = self.tree.slots.of(prefix.first());
         let inner = host_mask::<A>(bits);
         let (first, last) = (prefix.first(), prefix.last());
-        let mut place = Place {
-            cell: &self.tree.direct[slot],
-            first: first & !inner,
-            last: first | inner,
-            offset: bits,
-        };
+        let mut place =
+            Place { cell: &self.tree.direct[slot], first: first & !inner, last: first | inner, offset: bits };
         let mut path = vec![place];
         loop {
             let entry = place.cell.load();

@@ -3,6 +3,7 @@ mod build;
 mod change;
 mod node;
 mod ranges;
+mod simd;
 mod tree;
 
 use epoch::{Reader, Table};
@@ -50,6 +51,8 @@ impl<A: Address> RangeTree<A> {
         RangeTree { tree: Table::new(Tree::new(slots, MIN_NODES)) }
     }
 
+    /// x
+    pub fn fine(b: u32) -> Self { RangeTree::with_slots(Slots::new(Prefix::truncated(A::ONE << (A::BITS - 3), 3), b, 16)) }
     /// The tree of these routes.
     pub fn build(rib: &Rib<A>) -> RangeTree<A> {
         let tree = RangeTree::new();
@@ -91,7 +94,8 @@ impl<A: Address> Fib<A> for RangeTree<A> {
             let free = &mut *tree.free_nodes();
             free.recycle();
             let mut builder = Builder { tree, free };
-            let followed: Result<(), Full> = changed.iter().try_for_each(|&prefix| builder.change(rib, prefix));
+            let followed: Result<(), Full> =
+                changed.iter().try_for_each(|&prefix| builder.change(rib, prefix));
             free.settle();
             followed
         });

@@ -39,9 +39,15 @@ impl Entry {
         self.0 & LEAF != 0
     }
 
+    /// 1 for an entry that names a node, else 0.
+    #[inline]
+    pub fn is_node(self) -> usize {
+        (!self.0 >> 31) as usize
+    }
+
     #[inline]
     pub fn is_deeper(self) -> bool {
-        self.0 & (LEAF | DEEPER) == DEEPER
+        self.0.cast_signed() >= DEEPER.cast_signed()
     }
 
     /// The bits of the next hop; only a leaf's have a meaning.
@@ -84,13 +90,18 @@ pub(super) struct Node {
 }
 
 impl Node {
-    /// The place of the range that has `value`.
-    #[inline]
+    /// The place of the range that has `value`, which is not beyond its last range.
+    #[inline(always)]
     pub fn rank(&self, value: u32) -> usize {
         let below = |i: usize| usize::from(self.keys[i & (FAN - 1)].load(Ordering::Relaxed) < value);
         let mut rank = 4 * below(3);
         rank += 2 * below(rank + 1);
         rank + below(rank)
+    }
+
+    #[inline]
+    pub fn keys(&self) -> &[AtomicU32; FAN] {
+        &self.keys
     }
 
     #[inline]

@@ -6,6 +6,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use epoch::{Ticket, on_large_pages, prefetch, ticket};
 
 use super::node::{Cell, Entry, MAX_NODES, Node, STAGE};
+use super::simd::Avx2;
 use crate::lookup::MemoryPart;
 use crate::next_hop::NextHopId;
 use crate::prefix::{Address, Prefix};
@@ -15,6 +16,7 @@ const LANES: usize = 64;
 
 /// The tree with room for a fixed number of nodes.
 pub(super) struct Tree<A> {
+    avx2: Option<Avx2>,
     pub slots: Slots<A>,
     pub direct: Box<[Cell]>,
     pub nodes: Box<[Node]>,
@@ -78,6 +80,12 @@ impl<A: Address> Slots<A> {
         if (top ^ self.top) & self.mask == 0 { within } else { elsewhere }
     }
 
+    /// How many bits of an address a slot decides.
+    #[inline]
+    pub fn bits(&self, slot: usize) -> u32 {
+        if slot < self.in_window() { self.fine } else { self.coarse }
+    }
+
     /// The last address up to which slots are alike.
     pub fn alike(&self, addr: A) -> A {
         if self.window.contains(addr) {
@@ -100,6 +108,7 @@ impl<A: Address> Tree<A> {
     /// Without routes, with room for `nodes` nodes.
     pub fn new(slots: Slots<A>, nodes: usize) -> Tree<A> {
         let tree = Tree {
+            avx2: Avx2::detect(),
             slots,
             direct: on_large_pages(slots.count()),
             nodes: on_large_pages(nodes.min(MAX_NODES)),
@@ -122,18 +131,38 @@ impl<A: Address> Tree<A> {
     }
 
     pub fn lookup_batch(&self, addrs: &[A], hops: &mut [Option<NextHopId>]) {
-        for (addrs, hops) in addrs.chunks(LANES).zip(hops.chunks_mut(LANES)) {
-            self.lookup_lanes(addrs, hops);
+        match self.avx2 {
+            Some(avx2) => avx2.lookup_batch(self, addrs, hops),
+            None => self.lookup_batch_scalar(addrs, hops),
         }
     }
 
-    /// Up to [`LANES`] lookups, level by level, so that the processor has many loads under way at once.
-    fn lookup_lanes(&self, addrs: &[A], hops: &mut [Option<NextHopId>]) {
-        let mut slots = [(0, 0); LANES];
+    pub fn lookup_batch_scalar(&self, addrs: &[A], hops: &mut [Option<NextHopId>]) {
+        self.lookup_batch_with(addrs, hops, Node::rank);
+    }
+
+    /// Looks up with `rank` to find the place of a value in a node.
+    #[inline(always)]
+    pub fn lookup_batch_with(
+        &self,
+        addrs: &[A],
+        hops: &mut [Option<NextHopId>],
+        rank: impl Fn(&Node, u32) -> usize,
+    ) {
+        for (addrs, hops) in addrs.chunks(LANES).zip(hops.chunks_mut(LANES)) {
+            self.lookup_lanes(addrs, hops, &rank);
+        }
+    }
+
+    /// Up to [`LANES`] lookups, level by level: what a level needs is on its way while others are looked at.
+    #[inline(always)]
+    fn lookup_lanes(&self, addrs: &[A], hops: &mut [Option<NextHopId>], rank: &impl Fn(&Node, u32) -> usize) {
+        let (direct, nodes) = (&*self.direct, &*self.nodes);
+        let mut slots = [0; LANES];
         for (slot, &addr) in slots.iter_mut().zip(addrs) {
-            let (index, offset) = self.slots.of(addr);
-            prefetch(&self.direct[index]);
-            *slot = (index as u32, offset);
+            let (index, _) = self.slots.of(addr);
+            prefetch(direct, index);
+            *slot = index as u32;
         }
         let mut entries = [Entry::leaf(0); LANES];
         let mut keys = [0; LANES];
@@ -141,42 +170,37 @@ impl<A: Address> Tree<A> {
         // Which lookups have not come to a leaf.
         let mut open = [0u8; LANES];
         let mut count = 0;
-        for (i, &addr) in addrs.iter().enumerate().take(LANES) {
-            let (index, offset) = slots[i];
-            let entry = self.direct[index as usize].load();
-            prefetch(self.node(entry));
+        for (i, (&slot, addr)) in slots.iter().zip(addrs).enumerate() {
+            let entry = direct[slot as usize].load();
+            prefetch(nodes, entry.number() as usize);
+            let offset = self.slots.bits(slot as usize);
             entries[i] = entry;
             keys[i] = ((addr.top_bits() << offset) >> STAGE) as u32;
             offsets[i] = offset as u8;
-            open[count & (LANES - 1)] = i as u8;
-            count += usize::from(!entry.is_leaf());
+            open[count % LANES] = i as u8;
+            count += entry.is_node();
         }
         while count > 0 {
             let mut left = 0;
             for k in 0..count.min(LANES) {
-                let i = usize::from(open[k]) & (LANES - 1);
-                let node = self.node(entries[i]);
-                let entry = node.entry(node.rank(keys[i])).load();
-                prefetch(self.node(entry));
-                entries[i] = entry;
+                let i = usize::from(open[k]);
+                let lane = i % LANES;
+                let node = &nodes[entries[lane].number() as usize];
+                let entry = node.entry(rank(node, keys[lane])).load();
+                prefetch(nodes, entry.number() as usize);
+                entries[lane] = entry;
                 if entry.is_deeper() {
-                    offsets[i] += STAGE as u8;
-                    keys[i] = key(addrs[i], u32::from(offsets[i]));
+                    offsets[lane] += STAGE as u8;
+                    keys[lane] = key(addrs[lane], u32::from(offsets[lane]));
                 }
-                open[left & (LANES - 1)] = i as u8;
-                left += usize::from(!entry.is_leaf());
+                open[left % LANES] = i as u8;
+                left += entry.is_node();
             }
             count = left;
         }
         for (hop, entry) in hops.iter_mut().zip(&entries) {
             *hop = NextHopId::from_bits(entry.hop());
         }
-    }
-
-    /// The node that the entry names, or any for a leaf.
-    #[inline]
-    fn node(&self, entry: Entry) -> &Node {
-        &self.nodes[if entry.is_leaf() { 0 } else { entry.number() as usize }]
     }
 
     /// The writer's part.
@@ -264,36 +288,5 @@ impl FreeNodes {
     /// Nodes that are in use or wait for readers.
     pub fn in_use(&self) -> usize {
         self.fresh - self.ready.len()
-    }
-}
-#[cfg(test)]
-mod tmp {
-    use super::*;
-    #[test]
-    fn levels() {
-        let text = std::process::Command::new("gzip").arg("-dc").arg("/work/shared/data/bgp-full-table.txt.gz").output().unwrap().stdout;
-        let file = crate::RouteFile::parse(&text, Some(0)).unwrap();
-        let mut s = 1u64;
-        let mut r = || { s = s.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407); s >> 33 };
-        let rib: crate::Rib<u128> = file.v6.iter().map(|x| (x.prefix, NextHopId::new(r() as u32 % 64).unwrap())).collect();
-        for d in [16, 20, 24] {
-            let t = Tree::<u128>::new(Slots::new(Prefix::default(), d, 0), 200000);
-            super::super::build::Builder { tree: &t, free: &mut t.free_nodes() }.fill(&rib, Default::default()).unwrap();
-            let mut h = [0; 16];
-            for x in &file.v6 {
-                let addr = x.prefix.first() | ((r() as u128) << 40 & <u128 as Address>::host_mask(x.prefix.len()));
-                let mut n = 0;
-                let mut entry = t.direct[t.slots.of(addr).0].load();
-                let mut offset = d;
-                while !entry.is_leaf() {
-                    offset += if entry.is_deeper() { STAGE } else { 0 };
-                    let node = &t.nodes[entry.number() as usize];
-                    entry = node.entry(node.rank(key(addr, offset))).load();
-                    n += 1;
-                }
-                h[n] += 1;
-            }
-            println!("{d} used {} levels {h:?} avg {}", t.free_nodes().in_use(), h.iter().enumerate().map(|(i, n)| i * n).sum::<usize>() as f64 / file.v6.len() as f64);
-        }
     }
 }
