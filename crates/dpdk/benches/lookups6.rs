@@ -25,7 +25,7 @@ const ADDRESSES: usize = 1 << 18;
 /// Lookups in one call.
 const BATCH: usize = 64;
 /// Turns of each contender; their median counts.
-const ROUNDS: usize = 11;
+const ROUNDS: usize = 31;
 
 unsafe extern "C" {
     fn rb_fib6_eal(lcore: *const c_char, mbytes: *const c_char) -> c_int;

@@ -52,7 +52,9 @@ impl<A: Address> RangeTree<A> {
     }
 
     /// x
-    pub fn fine(b: u32) -> Self { RangeTree::with_slots(Slots::new(Prefix::truncated(A::ONE << (A::BITS - 3), 3), b, 16)) }
+    pub fn fine(b: u32) -> Self {
+        RangeTree::with_slots(Slots::new(Prefix::truncated(A::ONE << (A::BITS - 3), 3), b, 16))
+    }
     /// The tree of these routes.
     pub fn build(rib: &Rib<A>) -> RangeTree<A> {
         let tree = RangeTree::new();

@@ -44,10 +44,10 @@ fn lookup_batch<A: Address>(tree: &Tree<A>, addrs: &[A], hops: &mut [Option<Next
         _mm256_set1_epi32,
     };
     tree.lookup_batch_with(addrs, hops, |node, value| {
-        // SAFETY: eight readable keys of 4 bytes. Nobody writes them meanwhile: keys are written only while no reader
+        // SAFETY: the first eight words are readable, and keys. Nobody writes them meanwhile: keys are written only while no reader
         // can reach their node, before the release store of an entry that names it, which the caller has acquired,
         // and a node that readers can reach is not used again before their tickets have passed.
-        let keys = unsafe { _mm256_loadu_si256(node.keys().as_ptr().cast()) };
+        let keys = unsafe { _mm256_loadu_si256(node.words().as_ptr().cast()) };
         let values = _mm256_set1_epi32(value.cast_signed());
         let reached = _mm256_cmpeq_epi32(_mm256_max_epu32(keys, values), keys);
         let mask = _mm256_movemask_ps(_mm256_castsi256_ps(reached));

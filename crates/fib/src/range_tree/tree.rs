@@ -5,7 +5,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use epoch::{Ticket, on_large_pages, prefetch, ticket};
 
-use super::node::{Cell, Entry, MAX_NODES, Node, STAGE};
+use super::node::{CELLS, Cell, Entry, Kind, MAX_NODES, MAX_STRIDE, Node, STAGE};
 use super::simd::Avx2;
 use crate::lookup::MemoryPart;
 use crate::next_hop::NextHopId;
@@ -29,12 +29,12 @@ pub(super) struct Tree<A> {
 pub(super) struct FreeNodes {
     /// Nodes from this one on have never been used.
     fresh: usize,
-    /// Nodes that no reader can look at.
-    ready: Vec<u32>,
-    /// Nodes out of use, in the order of their tickets.
-    waiting: VecDeque<(Ticket, u32)>,
-    /// Nodes taken out of use by the update that is being made.
-    pub retired: Vec<u32>,
+    /// Nodes that no reader can look at, alone and in groups of 2, 4, 8 and so on.
+    ready: [Vec<u32>; (MAX_STRIDE - CELLS.ilog2() + 1) as usize],
+    /// Entries whose nodes are out of use, in the order of their tickets.
+    waiting: VecDeque<(Ticket, Entry)>,
+    /// Entries whose nodes are taken out of use by the update that is being made.
+    pub retired: Vec<Entry>,
 }
 
 /// There is no node left.
@@ -122,12 +122,27 @@ impl<A: Address> Tree<A> {
     pub fn lookup(&self, addr: A) -> u32 {
         let (slot, mut offset) = self.slots.of(addr);
         let mut entry = self.direct[slot].load();
-        while !entry.is_leaf() {
-            offset += if entry.is_deeper() { STAGE } else { 0 };
-            let node = &self.nodes[entry.number() as usize];
-            entry = node.entry(node.rank(key(addr, offset))).load();
+        loop {
+            entry = match entry.kind() {
+                Kind::Leaf(hop) => return hop,
+                Kind::Array { number, stride } => {
+                    let index = addr.bits(offset, stride);
+                    offset += stride;
+                    self.cell(number, index).load()
+                }
+                Kind::Node { number, deeper } => {
+                    offset += if deeper { STAGE } else { 0 };
+                    let node = &self.nodes[number as usize];
+                    node.entry(node.rank(key(addr, offset))).load()
+                }
+            };
         }
-        entry.hop()
+    }
+
+    /// An entry of the array that begins at a node.
+    #[inline]
+    pub fn cell(&self, number: u32, index: usize) -> &Cell {
+        self.nodes[number as usize + index / CELLS].cell(index)
     }
 
     pub fn lookup_batch(&self, addrs: &[A], hops: &mut [Option<NextHopId>]) {
@@ -164,41 +179,39 @@ impl<A: Address> Tree<A> {
             prefetch(direct, index);
             *slot = index as u32;
         }
-        let mut entries = [Entry::leaf(0); LANES];
-        let mut keys = [0; LANES];
-        let mut offsets = [0; LANES];
-        // Which lookups have not come to a leaf.
-        let mut open = [0u8; LANES];
-        let mut count = 0;
-        for (i, (&slot, addr)) in slots.iter().zip(addrs).enumerate() {
+        let mut lanes = Lanes::new();
+        let mut open = Open { arrays: 0, nodes: 0 };
+        for (i, (&slot, &addr)) in slots.iter().zip(addrs).enumerate() {
             let entry = direct[slot as usize].load();
-            prefetch(nodes, entry.number() as usize);
-            let offset = self.slots.bits(slot as usize);
-            entries[i] = entry;
-            keys[i] = ((addr.top_bits() << offset) >> STAGE) as u32;
-            offsets[i] = offset as u8;
-            open[count % LANES] = i as u8;
-            count += entry.is_node();
+            lanes.enter(&mut open, nodes, i, entry, self.slots.bits(slot as usize), addr);
         }
-        while count > 0 {
-            let mut left = 0;
-            for k in 0..count.min(LANES) {
-                let i = usize::from(open[k]);
-                let lane = i % LANES;
-                let node = &nodes[entries[lane].number() as usize];
-                let entry = node.entry(rank(node, keys[lane])).load();
-                prefetch(nodes, entry.number() as usize);
-                entries[lane] = entry;
-                if entry.is_deeper() {
-                    offsets[lane] += STAGE as u8;
-                    keys[lane] = key(addrs[lane], u32::from(offsets[lane]));
-                }
-                open[left % LANES] = i as u8;
-                left += entry.is_node();
+        while open.arrays > 0 {
+            for k in 0..std::mem::take(&mut open.arrays).min(LANES) {
+                let i = usize::from(lanes.at_array[k]);
+                let (entry, index) = (lanes.entries[i % LANES], lanes.indices[i % LANES] as usize);
+                let offset = u32::from(lanes.offsets[i % LANES]) + entry.stride();
+                let entry = nodes[entry.number() as usize + index / CELLS].cell(index).load();
+                lanes.enter(&mut open, nodes, i, entry, offset, addrs[i]);
             }
-            count = left;
         }
-        for (hop, entry) in hops.iter_mut().zip(&entries) {
+        while open.nodes > 0 {
+            for k in 0..std::mem::take(&mut open.nodes).min(LANES) {
+                let i = usize::from(lanes.at_node[k]);
+                let lane = i % LANES;
+                let node = &nodes[lanes.entries[lane].number() as usize];
+                let entry = node.entry(rank(node, lanes.keys[lane])).load();
+                prefetch(nodes, entry.number() as usize);
+                lanes.entries[lane] = entry;
+                if entry.is_deeper() {
+                    lanes.offsets[lane] += STAGE as u8;
+                    lanes.keys[lane] = key(addrs[lane], u32::from(lanes.offsets[lane]));
+                }
+                // Below a node there is no array.
+                lanes.at_node[open.nodes % LANES] = i as u8;
+                open.nodes += usize::from(!entry.is_leaf());
+            }
+        }
+        for (hop, entry) in hops.iter_mut().zip(&lanes.entries) {
             *hop = NextHopId::from_bits(entry.hop());
         }
     }
@@ -219,9 +232,20 @@ impl<A: Address> Tree<A> {
 
     fn retire(&self, entry: Entry, free: &mut FreeNodes) {
         if !entry.is_leaf() {
-            free.retired.push(entry.number());
-            self.nodes[entry.number() as usize].entries().for_each(|below| self.retire(below, free));
+            free.retired.push(entry);
+            self.below(entry).for_each(|below| self.retire(below, free));
         }
+    }
+
+    /// The entries of the node or array that an entry names.
+    fn below(&self, entry: Entry) -> impl Iterator<Item = Entry> {
+        let (array, node): (&[Node], &[Cell]) = match entry.kind() {
+            Kind::Leaf(_) => (&[], &[]),
+            Kind::Node { number, .. } => (&[], self.nodes[number as usize].entries()),
+            Kind::Array { number, stride } => (&self.nodes[number as usize..][..nodes_of(stride)], &[]),
+        };
+        let cells = 1 << if array.is_empty() { 0 } else { entry.stride() };
+        array.iter().flat_map(Node::words).take(cells).chain(node).map(Cell::load)
     }
 
     /// The number of ranges below an entry, counted up to about `limit`.
@@ -230,7 +254,7 @@ impl<A: Address> Tree<A> {
             return 1;
         }
         let mut count = 0;
-        for below in self.nodes[entry.number() as usize].entries() {
+        for below in self.below(entry) {
             count += self.count(below, limit.saturating_sub(count));
             if count > limit {
                 break;
@@ -239,13 +263,13 @@ impl<A: Address> Tree<A> {
         count
     }
 
-    /// The levels of nodes below an entry.
+    /// The levels of nodes and arrays below an entry.
     pub fn depth(&self, entry: Entry) -> u32 {
         if entry.is_leaf() {
-            return 0;
+            0
+        } else {
+            1 + self.below(entry).map(|below| self.depth(below)).max().unwrap_or(0)
         }
-        let below = self.nodes[entry.number() as usize].entries().map(|below| self.depth(below));
-        1 + below.max().unwrap_or(0)
     }
 
     pub fn memory(&self) -> Vec<MemoryPart> {
@@ -253,25 +277,40 @@ impl<A: Address> Tree<A> {
     }
 }
 
+/// The nodes that an array takes.
+fn nodes_of(stride: u32) -> usize {
+    (1usize << stride).div_ceil(CELLS)
+}
+
 impl FreeNodes {
     /// A node that no reader can look at.
     pub fn allocate(&mut self, capacity: usize) -> Result<u32, Full> {
-        if let Some(node) = self.ready.pop() {
+        self.allocate_array(1, capacity)
+    }
+
+    /// Neighbouring nodes for an array of 2^`stride` entries.
+    pub fn allocate_array(&mut self, stride: u32, capacity: usize) -> Result<u32, Full> {
+        let count = nodes_of(stride);
+        if let Some(node) = self.ready[count.ilog2() as usize].pop() {
             return Ok(node);
         }
-        let node = u32::try_from(self.fresh).ok().filter(|_| self.fresh < capacity).ok_or(Full)?;
-        self.fresh += 1;
+        let node = u32::try_from(self.fresh).ok().filter(|_| self.fresh + count <= capacity).ok_or(Full)?;
+        self.fresh += count;
         Ok(node)
     }
 
     /// Takes back the nodes that readers have left. To be called before an update.
     pub fn recycle(&mut self) {
         let mut passed = None;
-        while let Some(&(ticket, node)) = self.waiting.front()
+        while let Some(&(ticket, entry)) = self.waiting.front()
             && (passed == Some(ticket) || ticket.passed())
         {
             passed = Some(ticket);
-            self.ready.push(node);
+            let count = match entry.kind() {
+                Kind::Array { stride, .. } => nodes_of(stride),
+                _ => 1,
+            };
+            self.ready[count.ilog2() as usize].push(entry.number());
             self.waiting.pop_front();
         }
     }
@@ -281,12 +320,65 @@ impl FreeNodes {
     pub fn settle(&mut self) {
         if !self.retired.is_empty() {
             let ticket = ticket();
-            self.waiting.extend(self.retired.drain(..).map(|node| (ticket, node)));
+            self.waiting.extend(self.retired.drain(..).map(|entry| (ticket, entry)));
         }
     }
 
     /// Nodes that are in use or wait for readers.
     pub fn in_use(&self) -> usize {
-        self.fresh - self.ready.len()
+        self.fresh - self.ready.iter().enumerate().map(|(class, free)| free.len() << class).sum::<usize>()
+    }
+}
+
+/// Lookups that are on their way down.
+struct Lanes {
+    /// How far each has come.
+    entries: [Entry; LANES],
+    /// The bits of each address that the entry decides.
+    offsets: [u8; LANES],
+    /// The next bits, as the keys of a node hold them.
+    keys: [u32; LANES],
+    /// The place in the array to look at, where the entry is an array's.
+    indices: [u32; LANES],
+    /// Those that have come to an array, and those that have come to a node.
+    at_array: [u8; LANES],
+    at_node: [u8; LANES],
+}
+
+/// How many lookups have come to an array, and to a node.
+struct Open {
+    arrays: usize,
+    nodes: usize,
+}
+
+impl Lanes {
+    #[inline(always)]
+    fn new() -> Lanes {
+        Lanes {
+            entries: [Entry::leaf(0); LANES],
+            offsets: [0; LANES],
+            keys: [0; LANES],
+            indices: [0; LANES],
+            at_array: [0; LANES],
+            at_node: [0; LANES],
+        }
+    }
+
+    /// Takes lookup `i` to an entry of the direct array, or of an array; it decides `offset` bits, at most 64.
+    #[inline(always)]
+    fn enter<A: Address>(&mut self, open: &mut Open, nodes: &[Node], i: usize, entry: Entry, offset: u32, addr: A) {
+        let lane = i % LANES;
+        // Arrays end with the first 64 bits of an address.
+        let index = (addr.top_bits() << (offset % 64)) >> (64 - entry.stride());
+        let line = index as usize / CELLS * entry.is_array();
+        prefetch(nodes, entry.number() as usize + line);
+        self.entries[lane] = entry;
+        self.offsets[lane] = offset as u8;
+        self.keys[lane] = key(addr, offset);
+        self.indices[lane] = index as u32;
+        self.at_array[open.arrays % LANES] = i as u8;
+        open.arrays += entry.is_array();
+        self.at_node[open.nodes % LANES] = i as u8;
+        open.nodes += entry.is_node();
     }
 }
