@@ -25,7 +25,7 @@ const ADDRESSES: usize = 1 << 18;
 /// Lookups in one call.
 const BATCH: usize = 64;
 /// Turns of each contender; their median counts.
-const ROUNDS: usize = 31;
+const ROUNDS: usize = 21;
 
 unsafe extern "C" {
     fn rb_fib6_eal(lcore: *const c_char, mbytes: *const c_char) -> c_int;
@@ -222,7 +222,7 @@ fn dpdk(routes: &[(Prefix6, NextHopId)]) -> Vec<Contender> {
 
 fn ours(rib: &Rib<u128>) -> Vec<Contender> {
     let made: Vec<(_, Box<dyn Fib<u128>>)> = vec![("poptrie", Box::new(Poptrie::new())),
-        ("range tree", Box::new(RangeTree::new())), ("tree/22", Box::new(RangeTree::fine(22))) ,
+        ("range tree", Box::new(RangeTree::new())), ,
     ];
     let fill = |(name, fib): (&'static str, Box<dyn Fib<u128>>)| {
         fib.update(rib, &[Prefix::default()]);

@@ -1,13 +1,10 @@
 //! From ranges to nodes.
 
-use super::node::{Cell, Entry, FAN, MAX_STRIDE, STAGE};
+use super::node::{Cell, Entry, FAN, STAGE};
 use super::ranges::{Range, ranges};
 use super::tree::{FreeNodes, Full, Tree, key};
 use crate::prefix::{Address, Prefix};
 use crate::rib::Rib;
-
-/// Entries that an array may have for each range that it divides.
-const ROOM: usize = 4;
 
 /// Makes nodes of one tree, and puts them in the place of others.
 pub(super) struct Builder<'t, A> {
@@ -45,7 +42,7 @@ impl<A: Address> Builder<'_, A> {
                     begun.push(Range { last: end, hop });
                 }
                 if !whole && end & inner == inner {
-                    let entry = self.slot(first & !inner, &begun, bits)?;
+                    let entry = self.stage(first & !inner, &begun, bits)?;
                     self.tree.replace(&self.tree.direct[slot], entry, self.free);
                     begun.clear();
                 }
@@ -58,39 +55,12 @@ impl<A: Address> Builder<'_, A> {
         Ok(())
     }
 
-    /// Derives a part of the tree anew: what is at this place.
-    pub fn derive(&mut self, rib: &Rib<A>, place: &Place<'_, A>) -> Result<Entry, Full> {
+    /// Derives a part of the tree anew: that of the addresses from `first` to `last`, whose first `offset` bits are
+    /// decided and which end where values of a key end.
+    pub fn derive(&mut self, rib: &Rib<A>, first: A, last: A, offset: u32) -> Result<Entry, Full> {
         let mut found = Vec::new();
-        ranges(rib, place.first, place.last, &mut found);
-        match place.slot {
-            true => self.slot(place.first, &found, place.offset),
-            false => self.stage(place.first, &found, place.offset),
-        }
-    }
-
-    /// The entry for all addresses with the same first `offset` bits.
-    fn slot(&mut self, first: A, ranges: &[Range<A>], offset: u32) -> Result<Entry, Full> {
-        let Some(stride) = stride(ranges, offset) else {
-            return self.stage(first, ranges, offset);
-        };
-        let number = self.free.allocate_array(stride, self.tree.nodes.len())?;
-        let inner = host_mask::<A>(offset + stride);
-        let (mut first, mut left) = (first, ranges);
-        let mut within = Vec::new();
-        for index in 0..1 << stride {
-            let end = first | inner;
-            let count = left.iter().take_while(|range| range.last < end).count();
-            within.clear();
-            within.extend_from_slice(&left[..left.len().min(count + 1)]);
-            if let Some(range) = within.last_mut() {
-                range.last = end;
-            }
-            let entry = self.slot(first, &within, offset + stride)?;
-            self.tree.cell(number, index).store(entry);
-            let ended = left.get(count).is_some_and(|range| range.last == end);
-            (first, left) = (end.next(), &left[left.len().min(count + usize::from(ended))..]);
-        }
-        Ok(Entry::array(number, stride))
+        ranges(rib, first, last, &mut found);
+        self.stage(first, &found, offset)
     }
 
     /// The entry for neighbouring ranges, the first of which begins at `first`. Keys begin at bit `offset`.
@@ -156,24 +126,6 @@ impl<A: Address> Builder<'_, A> {
     }
 }
 
-/// The stride of the array that divides these ranges better than nodes do, if there is one. Nodes take a level for
-/// each factor of [`FAN`]; an array takes one level and leaves less for nodes, but may not be much larger than what it
-/// divides.
-fn stride<A: Address>(ranges: &[Range<A>], offset: u32) -> Option<u32> {
-    let most = (ranges.len() * ROOM).ilog2().min(MAX_STRIDE).min(A::BITS.min(64).saturating_sub(offset));
-    if ranges.len() <= FAN || most == 0 {
-        return None;
-    }
-    // Levels of nodes, for each range.
-    let levels = |count: usize| if count == 1 { 0 } else { (count - 1).ilog(FAN) as usize + 1 };
-    let mut sum = 0;
-    for within in ranges.chunk_by(|a, b| a.last.bits(offset, most) == b.last.bits(offset, most)) {
-        // The last range of a slot may be the first of the next.
-        sum += within.len() * levels(within.len() + 1);
-    }
-    (sum + ranges.len() < ranges.len() * levels(ranges.len())).then_some(most)
-}
-
 /// A place in the tree and the addresses whose way leads through it.
 #[derive(Clone, Copy)]
 pub(super) struct Place<'t, A> {
@@ -182,6 +134,4 @@ pub(super) struct Place<'t, A> {
     pub last: A,
     /// Where the keys of the node begin that the cell names, if it names one.
     pub offset: u32,
-    /// All addresses with the same first `offset` bits go through it.
-    pub slot: bool,
 }

@@ -1,7 +1,7 @@
 //! Following one changed prefix: which part of the tree is made anew.
 
 use super::build::{Builder, Place, host_mask};
-use super::node::{FAN, Kind, STAGE};
+use super::node::{FAN, STAGE};
 use super::tree::{Full, key};
 use crate::prefix::{Address, Prefix};
 use crate::rib::Rib;
@@ -23,7 +23,7 @@ impl<'t, A: Address> Builder<'t, A> {
         // A wide prefix may have no small place.
         at = at.min(path.len() - 1);
         let before = self.tree.depth(path[at].cell.load());
-        let entry = self.derive(rib, &path[at])?;
+        let entry = self.derive(rib, path[at].first, path[at].last, path[at].offset)?;
         let depth = self.tree.depth(entry);
         self.tree.replace(path[at].cell, entry, self.free);
         if depth > before {
@@ -37,29 +37,16 @@ impl<'t, A: Address> Builder<'t, A> {
         let (slot, bits) = self.tree.slots.of(prefix.first());
         let inner = host_mask::<A>(bits);
         let (first, last) = (prefix.first(), prefix.last());
-        let mut place = Place {
-            cell: &self.tree.direct[slot],
-            first: first & !inner,
-            last: first | inner,
-            offset: bits,
-            slot: true,
-        };
+        let mut place =
+            Place { cell: &self.tree.direct[slot], first: first & !inner, last: first | inner, offset: bits };
         let mut path = vec![place];
         loop {
-            let (node, offset) = match place.cell.load().kind() {
-                Kind::Array { number, stride } if u32::from(prefix.len()) >= place.offset + stride => {
-                    let cell = self.tree.cell(number, first.bits(place.offset, stride));
-                    let offset = place.offset + stride;
-                    let inner = host_mask::<A>(offset);
-                    place = Place { cell, first: first & !inner, last: first | inner, offset, slot: true };
-                    path.push(place);
-                    continue;
-                }
-                Kind::Node { number, deeper } => {
-                    (&self.tree.nodes[number as usize], place.offset + if deeper { STAGE } else { 0 })
-                }
-                _ => return path,
-            };
+            let entry = place.cell.load();
+            if entry.is_leaf() {
+                return path;
+            }
+            let offset = place.offset + if entry.is_deeper() { STAGE } else { 0 };
+            let node = &self.tree.nodes[entry.number() as usize];
             let rank = node.rank(key(first, offset));
             if rank != node.rank(key(last, offset)) {
                 return path;
@@ -74,7 +61,7 @@ impl<'t, A: Address> Builder<'t, A> {
             };
             let last = if node.key(rank) == node.key(FAN - 1) { place.last } else { value(node.key(rank)) };
             let first = if rank == 0 { place.first } else { value(node.key(rank - 1)).next() };
-            place = Place { cell: node.entry(rank), first, last, offset, slot: false };
+            place = Place { cell: node.entry(rank), first, last, offset };
             path.push(place);
         }
     }
@@ -89,7 +76,7 @@ impl<'t, A: Address> Builder<'t, A> {
             let count = self.tree.count(entry, usize::MAX);
             let needed = count.ilog(FAN) + 1;
             if depth > needed + 1 {
-                let entry = self.derive(rib, place)?;
+                let entry = self.derive(rib, place.first, place.last, place.offset)?;
                 self.tree.replace(place.cell, entry, self.free);
                 return Ok(());
             }

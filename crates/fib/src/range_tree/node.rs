@@ -3,39 +3,22 @@
 use std::sync::atomic::{AtomicU32, Ordering};
 
 /// Ranges that a node tells apart.
-pub(super) const FAN: usize = 8;
+pub(super) const FAN: usize = 16;
 /// Bits of an address that the keys of a node hold.
 pub(super) const STAGE: u32 = 32;
 
-/// Entries of an array that fit into the memory of a node.
-pub(super) const CELLS: usize = 2 * FAN;
-/// Bits that an array decides at most.
-pub(super) const MAX_STRIDE: u32 = 16;
-
-/// What is known about the addresses of a range: their next hop, or the node or array that divides them further.
+/// What is known about the addresses of a range: their next hop, or the node that divides them further.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Entry(u32);
 
-/// What an entry says.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Kind {
-    /// All its addresses have this next hop: the bits of an `Option<NextHopId>`.
-    Leaf(u32),
-    /// The node with this number divides them. If `deeper`, its keys hold the bits after those of the node above it.
-    Node { number: u32, deeper: bool },
-    /// The array in the node with this number and those after it divides them by their next `stride` bits.
-    Array { number: u32, stride: u32 },
-}
-
-/// Set: the other bits are those of a next hop.
+/// Set: the other bits are those of an `Option<NextHopId>`. Else they are the number of a node.
 const LEAF: u32 = 1 << 31;
-/// Set in an entry of a deeper node or, with [`ARRAY`], of an array.
+/// Set beside the number of a node whose keys hold the next [`STAGE`] bits of the address.
 const DEEPER: u32 = 1 << 30;
-const ARRAY: u32 = DEEPER | 1 << 29;
-/// Where the stride of an array less one stands, above the number.
-const STRIDE: u32 = 25;
+/// Bits of the number of a node.
+pub(super) const NUMBER_BITS: u32 = 25;
 /// Numbers of nodes are below this.
-pub(super) const MAX_NODES: usize = 1 << STRIDE;
+pub(super) const MAX_NODES: usize = 1 << NUMBER_BITS;
 
 impl Entry {
     /// A next hop; those whose number takes 32 bits count as none.
@@ -44,14 +27,8 @@ impl Entry {
     }
 
     pub fn node(number: u32) -> Entry {
-        debug_assert!(number < 1 << STRIDE);
+        debug_assert!(number < 1 << NUMBER_BITS);
         Entry(number)
-    }
-
-    /// An array of 2^`stride` entries, 1 to [`MAX_STRIDE`].
-    pub fn array(number: u32, stride: u32) -> Entry {
-        debug_assert!(number < 1 << STRIDE && (1..=MAX_STRIDE).contains(&stride));
-        Entry(ARRAY | (stride - 1) << STRIDE | number)
     }
 
     /// The same node, as one whose keys hold further bits than those of the node above it.
@@ -59,34 +36,17 @@ impl Entry {
         Entry(self.0 | DEEPER)
     }
 
-    pub fn kind(self) -> Kind {
-        if self.is_leaf() {
-            Kind::Leaf(self.hop())
-        } else if self.is_array() == 1 {
-            Kind::Array { number: self.number(), stride: self.stride() }
-        } else {
-            Kind::Node { number: self.number(), deeper: self.is_deeper() }
-        }
-    }
-
     #[inline]
     pub fn is_leaf(self) -> bool {
         self.0 & LEAF != 0
     }
 
-    /// 1 for an array, else 0.
-    #[inline]
-    pub fn is_array(self) -> usize {
-        usize::from(self.0 & (LEAF | ARRAY) == ARRAY)
-    }
-
     /// 1 for an entry that names a node, else 0.
     #[inline]
     pub fn is_node(self) -> usize {
-        usize::from(self.0 & (LEAF | ARRAY) < ARRAY)
+        (!self.0 >> 31) as usize
     }
 
-    /// Of an entry that is no array's, true for a deeper node's.
     #[inline]
     pub fn is_deeper(self) -> bool {
         self.0.cast_signed() >= DEEPER.cast_signed()
@@ -101,13 +61,7 @@ impl Entry {
     /// The number of the node; only without meaning for a leaf.
     #[inline]
     pub fn number(self) -> u32 {
-        self.0 & ((1 << STRIDE) - 1)
-    }
-
-    /// The bits that an array decides; 1 to [`MAX_STRIDE`] for any entry.
-    #[inline]
-    pub fn stride(self) -> u32 {
-        (self.0 >> STRIDE & (MAX_STRIDE - 1)) + 1
+        self.0 & ((1 << NUMBER_BITS) - 1)
     }
 }
 
@@ -128,60 +82,54 @@ impl Cell {
     }
 }
 
-/// Up to [`FAN`] neighbouring ranges, in one cache line: the last value of each, then the entry of each. Only the
-/// entries change while readers can reach it. Or [`CELLS`] entries of an array.
+/// Up to [`FAN`] neighbouring ranges, in two cache lines. Only its entries change while readers can reach it.
 #[derive(Default)]
 #[repr(align(64))]
 pub(super) struct Node {
-    words: [Cell; CELLS],
+    /// The last value of each range.
+    keys: [AtomicU32; FAN],
+    entries: [Cell; FAN],
 }
 
 impl Node {
     /// The place of the range that has `value`, which is not beyond its last range.
     #[inline(always)]
     pub fn rank(&self, value: u32) -> usize {
-        let below = |i: usize| usize::from(self.key(i) < value);
-        let mut rank = 4 * below(3);
+        let below = |i: usize| usize::from(self.keys[i & (FAN - 1)].load(Ordering::Relaxed) < value);
+        let mut rank = 8 * below(7);
+        rank += 4 * below(rank + 3);
         rank += 2 * below(rank + 1);
         rank + below(rank)
     }
 
-    /// All its words; the keys are the first [`FAN`].
     #[inline]
-    pub fn words(&self) -> &[Cell; CELLS] {
-        &self.words
+    pub fn keys(&self) -> &[AtomicU32; FAN] {
+        &self.keys
     }
 
     #[inline]
     pub fn entry(&self, rank: usize) -> &Cell {
-        &self.words[FAN + rank % FAN]
+        &self.entries[rank & (FAN - 1)]
     }
 
-    #[inline]
     pub fn key(&self, rank: usize) -> u32 {
-        self.words[rank % FAN].0.load(Ordering::Relaxed)
-    }
-
-    /// An entry of an array.
-    #[inline]
-    pub fn cell(&self, index: usize) -> &Cell {
-        &self.words[index % CELLS]
+        self.keys[rank & (FAN - 1)].load(Ordering::Relaxed)
     }
 
     /// Fills a node that no reader can reach with ranges, at least one: their last values and entries.
     pub fn fill(&self, ranges: &[(u32, Entry)]) {
         let mut filling = (u32::MAX, Entry::leaf(0));
-        for i in 0..FAN {
+        for (i, (key, cell)) in self.keys.iter().zip(&self.entries).enumerate() {
             // The last range is repeated where there is none: no address gets there.
             filling = ranges.get(i).copied().unwrap_or(filling);
-            self.words[i].0.store(filling.0, Ordering::Relaxed);
-            self.words[FAN + i].0.store(filling.1.0, Ordering::Relaxed);
+            key.store(filling.0, Ordering::Relaxed);
+            cell.0.store(filling.1.0, Ordering::Relaxed);
         }
     }
 
     /// The entries of its ranges.
-    pub fn entries(&self) -> &[Cell] {
+    pub fn entries(&self) -> impl Iterator<Item = Entry> {
         let len = (1..FAN).find(|&i| self.key(i) == self.key(i - 1)).unwrap_or(FAN);
-        &self.words[FAN..FAN + len]
+        self.entries[..len].iter().map(Cell::load)
     }
 }

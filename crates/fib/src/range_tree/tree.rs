@@ -3,10 +3,10 @@
 use std::collections::VecDeque;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use epoch::{Ticket, on_large_pages, prefetch, ticket};
+use epoch::{LargeArray, Ticket, prefetch, ticket};
 
-use super::node::{CELLS, Cell, Entry, Kind, MAX_NODES, MAX_STRIDE, Node, STAGE};
-use super::simd::Avx2;
+use super::node::{Cell, Entry, MAX_NODES, NUMBER_BITS, Node, STAGE};
+use super::simd::Simd;
 use crate::lookup::MemoryPart;
 use crate::next_hop::NextHopId;
 use crate::prefix::{Address, Prefix};
@@ -16,10 +16,10 @@ const LANES: usize = 64;
 
 /// The tree with room for a fixed number of nodes.
 pub(super) struct Tree<A> {
-    avx2: Option<Avx2>,
+    simd: Option<Simd>,
     pub slots: Slots<A>,
-    pub direct: Box<[Cell]>,
-    pub nodes: Box<[Node]>,
+    pub direct: LargeArray<Cell>,
+    pub nodes: LargeArray<Node>,
     /// Only the one writer locks this.
     free: Mutex<FreeNodes>,
 }
@@ -29,12 +29,12 @@ pub(super) struct Tree<A> {
 pub(super) struct FreeNodes {
     /// Nodes from this one on have never been used.
     fresh: usize,
-    /// Nodes that no reader can look at, alone and in groups of 2, 4, 8 and so on.
-    ready: [Vec<u32>; (MAX_STRIDE - CELLS.ilog2() + 1) as usize],
-    /// Entries whose nodes are out of use, in the order of their tickets.
-    waiting: VecDeque<(Ticket, Entry)>,
-    /// Entries whose nodes are taken out of use by the update that is being made.
-    pub retired: Vec<Entry>,
+    /// Nodes that no reader can look at.
+    ready: Vec<u32>,
+    /// Nodes out of use, in the order of their tickets.
+    waiting: VecDeque<(Ticket, u32)>,
+    /// Nodes taken out of use by the update that is being made.
+    pub retired: Vec<u32>,
 }
 
 /// There is no node left.
@@ -98,6 +98,41 @@ impl<A: Address> Slots<A> {
     }
 }
 
+/// A lookup that has come to a node: the bits of the address that the node's keys hold, which lookup of the batch it
+/// is, and the number of the node, from the top.
+#[derive(Clone, Copy, Default)]
+struct Lane(u64);
+
+const NUMBER: u64 = (1 << NUMBER_BITS) - 1;
+
+impl Lane {
+    #[inline(always)]
+    fn new(index: usize, key: u32, entry: Entry) -> Lane {
+        Lane(u64::from(key) << 32 | (index as u64) << NUMBER_BITS | u64::from(entry.number()))
+    }
+
+    /// The same lookup, one node further.
+    #[inline(always)]
+    fn at(self, entry: Entry) -> Lane {
+        Lane(self.0 & !NUMBER | u64::from(entry.number()))
+    }
+
+    #[inline(always)]
+    fn key(self) -> u32 {
+        (self.0 >> 32) as u32
+    }
+
+    #[inline(always)]
+    fn index(self) -> usize {
+        (self.0 >> NUMBER_BITS) as usize % LANES
+    }
+
+    #[inline(always)]
+    fn node(self) -> usize {
+        (self.0 & NUMBER) as usize
+    }
+}
+
 /// The bits of `addr` that keys hold which begin at bit `offset`.
 #[inline]
 pub(super) fn key<A: Address>(addr: A, offset: u32) -> u32 {
@@ -108,10 +143,10 @@ impl<A: Address> Tree<A> {
     /// Without routes, with room for `nodes` nodes.
     pub fn new(slots: Slots<A>, nodes: usize) -> Tree<A> {
         let tree = Tree {
-            avx2: Avx2::detect(),
+            simd: Simd::detect(),
             slots,
-            direct: on_large_pages(slots.count()),
-            nodes: on_large_pages(nodes.min(MAX_NODES)),
+            direct: LargeArray::new(slots.count()),
+            nodes: LargeArray::new(nodes.min(MAX_NODES)),
             free: Mutex::default(),
         };
         tree.direct.iter().for_each(|cell| cell.store(Entry::leaf(0)));
@@ -122,32 +157,17 @@ impl<A: Address> Tree<A> {
     pub fn lookup(&self, addr: A) -> u32 {
         let (slot, mut offset) = self.slots.of(addr);
         let mut entry = self.direct[slot].load();
-        loop {
-            entry = match entry.kind() {
-                Kind::Leaf(hop) => return hop,
-                Kind::Array { number, stride } => {
-                    let index = addr.bits(offset, stride);
-                    offset += stride;
-                    self.cell(number, index).load()
-                }
-                Kind::Node { number, deeper } => {
-                    offset += if deeper { STAGE } else { 0 };
-                    let node = &self.nodes[number as usize];
-                    node.entry(node.rank(key(addr, offset))).load()
-                }
-            };
+        while !entry.is_leaf() {
+            offset += if entry.is_deeper() { STAGE } else { 0 };
+            let node = &self.nodes[entry.number() as usize];
+            entry = node.entry(node.rank(key(addr, offset))).load();
         }
-    }
-
-    /// An entry of the array that begins at a node.
-    #[inline]
-    pub fn cell(&self, number: u32, index: usize) -> &Cell {
-        self.nodes[number as usize + index / CELLS].cell(index)
+        entry.hop()
     }
 
     pub fn lookup_batch(&self, addrs: &[A], hops: &mut [Option<NextHopId>]) {
-        match self.avx2 {
-            Some(avx2) => avx2.lookup_batch(self, addrs, hops),
+        match self.simd {
+            Some(simd) => simd.lookup_batch(self, addrs, hops),
             None => self.lookup_batch_scalar(addrs, hops),
         }
     }
@@ -179,39 +199,41 @@ impl<A: Address> Tree<A> {
             prefetch(direct, index);
             *slot = index as u32;
         }
-        let mut lanes = Lanes::new();
-        let mut open = Open { arrays: 0, nodes: 0 };
-        for (i, (&slot, &addr)) in slots.iter().zip(addrs).enumerate() {
+        let mut entries = [Entry::leaf(0); LANES];
+        let mut offsets = [0; LANES];
+        // Those that have not come to a leaf.
+        let mut lanes = [Lane::default(); LANES];
+        let mut count = 0;
+        for (i, (&slot, addr)) in slots.iter().zip(addrs).enumerate() {
             let entry = direct[slot as usize].load();
-            lanes.enter(&mut open, nodes, i, entry, self.slots.bits(slot as usize), addr);
+            let offset = self.slots.bits(slot as usize);
+            let key = (addr.top_bits() << offset) >> STAGE;
+            prefetch(nodes, entry.number() as usize);
+            entries[i] = entry;
+            offsets[i] = offset as u8;
+            lanes[count % LANES] = Lane::new(i, key as u32, entry);
+            count += entry.is_node();
         }
-        while open.arrays > 0 {
-            for k in 0..std::mem::take(&mut open.arrays).min(LANES) {
-                let i = usize::from(lanes.at_array[k]);
-                let (entry, index) = (lanes.entries[i % LANES], lanes.indices[i % LANES] as usize);
-                let offset = u32::from(lanes.offsets[i % LANES]) + entry.stride();
-                let entry = nodes[entry.number() as usize + index / CELLS].cell(index).load();
-                lanes.enter(&mut open, nodes, i, entry, offset, addrs[i]);
-            }
-        }
-        while open.nodes > 0 {
-            for k in 0..std::mem::take(&mut open.nodes).min(LANES) {
-                let i = usize::from(lanes.at_node[k]);
-                let lane = i % LANES;
-                let node = &nodes[lanes.entries[lane].number() as usize];
-                let entry = node.entry(rank(node, lanes.keys[lane])).load();
+        while count > 0 {
+            let mut left = 0;
+            for k in 0..count.min(LANES) {
+                let mut lane = lanes[k];
+                let node = &nodes[lane.node()];
+                let entry = node.entry(rank(node, lane.key())).load();
                 prefetch(nodes, entry.number() as usize);
-                lanes.entries[lane] = entry;
+                let i = lane.index();
+                entries[i] = entry;
+                lane = lane.at(entry);
                 if entry.is_deeper() {
-                    lanes.offsets[lane] += STAGE as u8;
-                    lanes.keys[lane] = key(addrs[lane], u32::from(lanes.offsets[lane]));
+                    offsets[i] += STAGE as u8;
+                    lane = Lane::new(i, key(addrs[i], u32::from(offsets[i])), entry);
                 }
-                // Below a node there is no array.
-                lanes.at_node[open.nodes % LANES] = i as u8;
-                open.nodes += usize::from(!entry.is_leaf());
+                lanes[left % LANES] = lane;
+                left += entry.is_node();
             }
+            count = left;
         }
-        for (hop, entry) in hops.iter_mut().zip(&lanes.entries) {
+        for (hop, entry) in hops.iter_mut().zip(&entries) {
             *hop = NextHopId::from_bits(entry.hop());
         }
     }
@@ -232,20 +254,9 @@ impl<A: Address> Tree<A> {
 
     fn retire(&self, entry: Entry, free: &mut FreeNodes) {
         if !entry.is_leaf() {
-            free.retired.push(entry);
-            self.below(entry).for_each(|below| self.retire(below, free));
+            free.retired.push(entry.number());
+            self.nodes[entry.number() as usize].entries().for_each(|below| self.retire(below, free));
         }
-    }
-
-    /// The entries of the node or array that an entry names.
-    fn below(&self, entry: Entry) -> impl Iterator<Item = Entry> {
-        let (array, node): (&[Node], &[Cell]) = match entry.kind() {
-            Kind::Leaf(_) => (&[], &[]),
-            Kind::Node { number, .. } => (&[], self.nodes[number as usize].entries()),
-            Kind::Array { number, stride } => (&self.nodes[number as usize..][..nodes_of(stride)], &[]),
-        };
-        let cells = 1 << if array.is_empty() { 0 } else { entry.stride() };
-        array.iter().flat_map(Node::words).take(cells).chain(node).map(Cell::load)
     }
 
     /// The number of ranges below an entry, counted up to about `limit`.
@@ -254,7 +265,7 @@ impl<A: Address> Tree<A> {
             return 1;
         }
         let mut count = 0;
-        for below in self.below(entry) {
+        for below in self.nodes[entry.number() as usize].entries() {
             count += self.count(below, limit.saturating_sub(count));
             if count > limit {
                 break;
@@ -263,13 +274,13 @@ impl<A: Address> Tree<A> {
         count
     }
 
-    /// The levels of nodes and arrays below an entry.
+    /// The levels of nodes below an entry.
     pub fn depth(&self, entry: Entry) -> u32 {
         if entry.is_leaf() {
-            0
-        } else {
-            1 + self.below(entry).map(|below| self.depth(below)).max().unwrap_or(0)
+            return 0;
         }
+        let below = self.nodes[entry.number() as usize].entries().map(|below| self.depth(below));
+        1 + below.max().unwrap_or(0)
     }
 
     pub fn memory(&self) -> Vec<MemoryPart> {
@@ -277,40 +288,25 @@ impl<A: Address> Tree<A> {
     }
 }
 
-/// The nodes that an array takes.
-fn nodes_of(stride: u32) -> usize {
-    (1usize << stride).div_ceil(CELLS)
-}
-
 impl FreeNodes {
     /// A node that no reader can look at.
     pub fn allocate(&mut self, capacity: usize) -> Result<u32, Full> {
-        self.allocate_array(1, capacity)
-    }
-
-    /// Neighbouring nodes for an array of 2^`stride` entries.
-    pub fn allocate_array(&mut self, stride: u32, capacity: usize) -> Result<u32, Full> {
-        let count = nodes_of(stride);
-        if let Some(node) = self.ready[count.ilog2() as usize].pop() {
+        if let Some(node) = self.ready.pop() {
             return Ok(node);
         }
-        let node = u32::try_from(self.fresh).ok().filter(|_| self.fresh + count <= capacity).ok_or(Full)?;
-        self.fresh += count;
+        let node = u32::try_from(self.fresh).ok().filter(|_| self.fresh < capacity).ok_or(Full)?;
+        self.fresh += 1;
         Ok(node)
     }
 
     /// Takes back the nodes that readers have left. To be called before an update.
     pub fn recycle(&mut self) {
         let mut passed = None;
-        while let Some(&(ticket, entry)) = self.waiting.front()
+        while let Some(&(ticket, node)) = self.waiting.front()
             && (passed == Some(ticket) || ticket.passed())
         {
             passed = Some(ticket);
-            let count = match entry.kind() {
-                Kind::Array { stride, .. } => nodes_of(stride),
-                _ => 1,
-            };
-            self.ready[count.ilog2() as usize].push(entry.number());
+            self.ready.push(node);
             self.waiting.pop_front();
         }
     }
@@ -320,65 +316,12 @@ impl FreeNodes {
     pub fn settle(&mut self) {
         if !self.retired.is_empty() {
             let ticket = ticket();
-            self.waiting.extend(self.retired.drain(..).map(|entry| (ticket, entry)));
+            self.waiting.extend(self.retired.drain(..).map(|node| (ticket, node)));
         }
     }
 
     /// Nodes that are in use or wait for readers.
     pub fn in_use(&self) -> usize {
-        self.fresh - self.ready.iter().enumerate().map(|(class, free)| free.len() << class).sum::<usize>()
-    }
-}
-
-/// Lookups that are on their way down.
-struct Lanes {
-    /// How far each has come.
-    entries: [Entry; LANES],
-    /// The bits of each address that the entry decides.
-    offsets: [u8; LANES],
-    /// The next bits, as the keys of a node hold them.
-    keys: [u32; LANES],
-    /// The place in the array to look at, where the entry is an array's.
-    indices: [u32; LANES],
-    /// Those that have come to an array, and those that have come to a node.
-    at_array: [u8; LANES],
-    at_node: [u8; LANES],
-}
-
-/// How many lookups have come to an array, and to a node.
-struct Open {
-    arrays: usize,
-    nodes: usize,
-}
-
-impl Lanes {
-    #[inline(always)]
-    fn new() -> Lanes {
-        Lanes {
-            entries: [Entry::leaf(0); LANES],
-            offsets: [0; LANES],
-            keys: [0; LANES],
-            indices: [0; LANES],
-            at_array: [0; LANES],
-            at_node: [0; LANES],
-        }
-    }
-
-    /// Takes lookup `i` to an entry of the direct array, or of an array; it decides `offset` bits, at most 64.
-    #[inline(always)]
-    fn enter<A: Address>(&mut self, open: &mut Open, nodes: &[Node], i: usize, entry: Entry, offset: u32, addr: A) {
-        let lane = i % LANES;
-        // Arrays end with the first 64 bits of an address.
-        let index = (addr.top_bits() << (offset % 64)) >> (64 - entry.stride());
-        let line = index as usize / CELLS * entry.is_array();
-        prefetch(nodes, entry.number() as usize + line);
-        self.entries[lane] = entry;
-        self.offsets[lane] = offset as u8;
-        self.keys[lane] = key(addr, offset);
-        self.indices[lane] = index as u32;
-        self.at_array[open.arrays % LANES] = i as u8;
-        open.arrays += entry.is_array();
-        self.at_node[open.nodes % LANES] = i as u8;
-        open.nodes += entry.is_node();
+        self.fresh - self.ready.len()
     }
 }
