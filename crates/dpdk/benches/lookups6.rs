@@ -9,6 +9,7 @@
 use std::ffi::{CString, c_char, c_int, c_uint, c_void};
 use std::path::PathBuf;
 use std::process::Command;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 // Brings DPDK's libraries and the shim.
 use dpdk as _;
@@ -24,6 +25,8 @@ const HOPS: u32 = 64;
 const ADDRESSES: usize = 1 << 18;
 /// Lookups in one call.
 const BATCH: usize = 64;
+/// Single routes that change.
+const UPDATES: usize = 300_000;
 /// Turns of each contender; their median counts.
 const ROUNDS: usize = 21;
 
@@ -221,15 +224,90 @@ fn dpdk(routes: &[(Prefix6, NextHopId)]) -> Vec<Contender> {
 }
 
 fn ours(rib: &Rib<u128>) -> Vec<Contender> {
-    let made: Vec<(_, Box<dyn Fib<u128>>)> = vec![("poptrie", Box::new(Poptrie::new())),
-        ("range tree", Box::new(RangeTree::new())), ,
-    ];
+    let made: Vec<(_, Box<dyn Fib<u128>>)> =
+        vec![("poptrie", Box::new(Poptrie::new())), ("range tree", Box::new(RangeTree::new()))];
     let fill = |(name, fib): (&'static str, Box<dyn Fib<u128>>)| {
         fib.update(rib, &[Prefix::default()]);
         let bytes = fib.memory().iter().map(|part| part.bytes).sum();
         Contender { name, table: Table::Ours(fib), bytes }
     };
     made.into_iter().map(fill).collect()
+}
+
+/// Replaces, removes and adds single routes while another thread looks up; says how long that takes, with and without
+/// the work in the RIB, and what the reader loses by it.
+fn updates(table: &str, prefixes: &[Prefix6], rib: &Rib<u128>) {
+    let fib = RangeTree::build(rib);
+    let mut rib = rib.clone();
+    let mut random = Random(3);
+    let addrs: Vec<_> = (0..1 << 16)
+        .map(|_| {
+            let index = random.below(prefixes.len());
+            random.within(prefixes[index])
+        })
+        .collect();
+    let (phase, rates) = (AtomicUsize::new(0), [AtomicU64::new(0), AtomicU64::new(0)]);
+    let (mut all, mut alone) = (Vec::with_capacity(UPDATES), Vec::with_capacity(UPDATES));
+    let mut took = 0;
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            let mut reader = Reader::new();
+            let mut hops = [None; BATCH];
+            let mut ticks = [0; 2];
+            let mut batches = [0; 2];
+            while let Some(phase) = Some(phase.load(Ordering::Relaxed)).filter(|&phase| phase < 2) {
+                let start = tsc();
+                for batch in addrs.chunks_exact(BATCH) {
+                    fib.lookup_batch(&reader, batch, &mut hops);
+                    std::hint::black_box(&hops);
+                    reader.quiescent();
+                }
+                ticks[phase] += tsc() - start;
+                batches[phase] += (addrs.len() / BATCH) as u64;
+            }
+            for i in 0..2 {
+                rates[i].store(batches[i] * BATCH as u64 * tsc_hz() / ticks[i].max(1), Ordering::Relaxed);
+            }
+        });
+        std::thread::sleep(std::time::Duration::from_secs(1));
+        phase.store(1, Ordering::Relaxed);
+        let start = tsc();
+        for i in 0..UPDATES {
+            let prefix = prefixes[random.below(prefixes.len())];
+            let begun = tsc();
+            match i % 3 {
+                0 => rib.remove(prefix),
+                _ => rib.insert(prefix, NextHopId::new(random.below(HOPS as usize) as u32).expect("small")),
+            };
+            let changed = tsc();
+            fib.update(&rib, &[prefix]);
+            let end = tsc();
+            all.push((end - begun) as f64);
+            alone.push((end - changed) as f64);
+        }
+        took = tsc() - start;
+        phase.store(2, Ordering::Relaxed);
+    });
+    let micros = |values: &mut Vec<f64>| {
+        values.sort_by(f64::total_cmp);
+        [0.5, 0.99, 0.999, 1.0].map(|part| {
+            let at = ((values.len() - 1) as f64 * part) as usize;
+            (values[at] * 1e8 / tsc_hz() as f64).round() / 100.0
+        })
+    };
+    let (all, alone) = (micros(&mut all), micros(&mut alone));
+    let rate = (UPDATES as f64 * tsc_hz() as f64 / took as f64).round();
+    let [before, during] = rates.map(|rate| rate.load(Ordering::Relaxed) as f64 / 1e6);
+    eprintln!(
+        "{rate:.0} single-route updates/s; median, p99, p99.9, most: {all:?} µs, tree alone {alone:?} µs; \
+         reader {before:.1} M/s before, {during:.1} during"
+    );
+    let line = json!({
+        "schema": "routebricks.updates6/1", "table": table, "routes": prefixes.len(), "structure": "range tree",
+        "updates": UPDATES, "updates_per_second": rate, "us_p50_p99_p999_max": all,
+        "us_p50_p99_p999_max_without_rib": alone, "reader_million_per_second": [before, during],
+    });
+    println!("{line}");
 }
 
 /// Lowest, middle, highest.
@@ -245,16 +323,18 @@ fn rounded(values: [f64; 3]) -> serde_json::Value {
 }
 
 fn main() {
-    let core = std::env::args().skip(1).find(|word| word.parse::<u32>().is_ok());
-    let core = CString::new(core.unwrap_or_else(|| "0".to_owned())).expect("digits");
-    let mbytes = CString::new("900").expect("digits");
-    // SAFETY: two strings that live through the call; EAL pins this thread to the core.
-    assert!(unsafe { rb_fib6_eal(core.as_ptr(), mbytes.as_ptr()) } >= 0, "EAL does not start");
     let (table, prefixes) = prefixes();
     let mut random = Random(2);
     let mut hop = || NextHopId::new(random.below(HOPS as usize) as u32).expect("small");
     let routes: Vec<_> = prefixes.iter().map(|&prefix| (prefix, hop())).collect();
     let rib: Rib<u128> = routes.iter().copied().collect();
+    // Before EAL pins this thread, and what it starts, to one core.
+    updates(table, &prefixes, &rib);
+    let core = std::env::args().skip(1).find(|word| word.parse::<u32>().is_ok());
+    let core = CString::new(core.unwrap_or_else(|| "0".to_owned())).expect("digits");
+    let mbytes = CString::new("900").expect("digits");
+    // SAFETY: two strings that live through the call; EAL pins this thread to the core.
+    assert!(unsafe { rb_fib6_eal(core.as_ptr(), mbytes.as_ptr()) } >= 0, "EAL does not start");
     let mut contenders = ours(&rib);
     contenders.extend(dpdk(&routes));
     let reference = contenders.iter().position(|c| c.name == "rte_fib6 AVX-512");

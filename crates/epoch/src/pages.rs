@@ -121,7 +121,7 @@ mod tests {
             assert_eq!((array.len(), Arc::strong_count(&value)), (count, 2 + count));
             assert!(array.iter().all(|counted| counted.0.is_some()));
             let large = count * 8 >= LARGE;
-            assert!(!large || array.as_ptr().addr() % LARGE == 0);
+            assert!(!large || array.as_ptr().addr().is_multiple_of(LARGE));
             drop(array);
             assert_eq!(Arc::strong_count(&value), 2);
         }

@@ -84,3 +84,113 @@ impl<'t, A: Address> Builder<'t, A> {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use epoch::Reader;
+    use proptest::prelude::*;
+
+    use super::super::node::Entry;
+    use super::super::tree::{Slots, Tree};
+    use super::*;
+    use crate::next_hop::NextHopId;
+
+    fn tree(nodes: usize) -> Tree<u128> {
+        Tree::new(Slots::new(Prefix::default(), 8, 0), nodes)
+    }
+
+    fn change(tree: &Tree<u128>, rib: &Rib<u128>, prefix: Prefix<u128>) -> Result<(), Full> {
+        let free = &mut *tree.free_nodes();
+        free.recycle();
+        let done = Builder { tree, free }.change(rib, prefix);
+        free.settle();
+        done
+    }
+
+    /// Nodes below an entry.
+    fn nodes(tree: &Tree<u128>, entry: Entry) -> usize {
+        if entry.is_leaf() {
+            return 0;
+        }
+        1 + tree.nodes[entry.number() as usize].entries().map(|below| nodes(tree, below)).sum::<usize>()
+    }
+
+    fn all_nodes(tree: &Tree<u128>) -> usize {
+        tree.direct.iter().map(|cell| nodes(tree, cell.load())).sum()
+    }
+
+    #[test]
+    fn routes_that_come_in_order_make_no_deep_tree_and_leave_no_node_behind() {
+        let tree = tree(4096);
+        let mut rib = Rib::new();
+        // 6,000 ranges below one direct entry: three levels at best.
+        let prefixes: Vec<_> = (0..6000u128).map(|i| Prefix::truncated(0x20 << 120 | i << 81, 48)).collect();
+        for (i, &prefix) in prefixes.iter().enumerate() {
+            rib.insert(prefix, NextHopId::new(i as u32 % 7).unwrap());
+            assert!(change(&tree, &rib, prefix).is_ok());
+        }
+        let cell = &tree.direct[0x20];
+        assert!((4..=5).contains(&tree.depth(cell.load())), "{}", tree.depth(cell.load()));
+        // Neighbours with the same next hop may stay apart where one part of the tree ends and the next begins.
+        assert!((12_000..12_100).contains(&tree.count(cell.load(), usize::MAX)));
+        for i in (0..6000u32).step_by(11) {
+            let addr = prefixes[i as usize].first();
+            assert_eq!(tree.lookup(addr | 77), i % 7 + 1);
+            assert_eq!(tree.lookup(addr.wrapping_sub(1)), 0);
+        }
+        for &prefix in &prefixes {
+            rib.remove(prefix);
+            assert!(change(&tree, &rib, prefix).is_ok());
+        }
+        assert_eq!((all_nodes(&tree), tree.free_nodes().reachable()), (0, 0));
+    }
+
+    #[test]
+    fn nodes_are_used_again_only_after_the_readers() {
+        let tree = tree(4);
+        let mut rib = Rib::new();
+        let prefix: Prefix<u128> = "2001:db8::/32".parse().unwrap();
+        let mut reader = Reader::new();
+        for i in 0..4 {
+            rib.insert(prefix, NextHopId::new(i).unwrap());
+            assert!(change(&tree, &rib, prefix).is_ok());
+        }
+        rib.insert(prefix, NextHopId::new(4).unwrap());
+        assert!(change(&tree, &rib, prefix).is_err());
+        assert_eq!(tree.lookup(prefix.first()), 4);
+        reader.quiescent();
+        // Readers of other tests may be online for a while.
+        while change(&tree, &rib, prefix).is_err() {
+            std::thread::yield_now();
+        }
+        assert_eq!(tree.lookup(prefix.first()), 5);
+    }
+
+    proptest! {
+        /// Prefixes crowd below few values at every depth, so that keys are deeper, parts merge and parts are split.
+        #[test]
+        fn each_change_is_followed_and_no_node_is_lost(
+            steps in prop::collection::vec((0..4096u128, 0..6u32, 0..=128u8, prop::option::weighted(0.7, 0..5u32)), 1..300),
+        ) {
+            let tree = tree(1 << 14);
+            let mut rib = Rib::new();
+            for (bits, place, len, hop) in steps {
+                let prefix = Prefix::truncated(0x2001_0DB8 << 96 | bits << (place * 22), len);
+                match hop.and_then(NextHopId::new) {
+                    Some(hop) => rib.insert(prefix, hop),
+                    None => rib.remove(prefix),
+                };
+                prop_assert!(change(&tree, &rib, prefix).is_ok());
+                for addr in [prefix.first(), prefix.last(), prefix.first().previous(), prefix.last().next()] {
+                    prop_assert_eq!(NextHopId::from_bits(tree.lookup(addr)), rib.lookup_hop(addr));
+                }
+            }
+            for (prefix, _) in &rib {
+                for addr in [prefix.first(), prefix.last(), prefix.first().previous(), prefix.last().next()] {
+                    prop_assert_eq!(NextHopId::from_bits(tree.lookup(addr)), rib.lookup_hop(addr));
+                }
+            }
+            prop_assert_eq!(tree.free_nodes().reachable(), all_nodes(&tree));
+        }
+    }
+}
