@@ -8,7 +8,7 @@ use crate::rib::Rib;
 
 /// A part with up to this many ranges is made anew as a whole: small enough to take microseconds, large enough to
 /// keep nodes full.
-const PART: usize = 48;
+const PART: usize = 32;
 
 impl<'t, A: Address> Builder<'t, A> {
     /// Follows a change of the routes of `prefix`.
@@ -72,10 +72,9 @@ impl<'t, A: Address> Builder<'t, A> {
         let mut depth = depth;
         for place in path.iter().rev() {
             depth += 1;
-            let entry = place.cell.load();
-            let count = self.tree.count(entry, usize::MAX);
-            let needed = count.ilog(FAN) + 1;
-            if depth > needed + 1 {
+            // So many ranges need a level less, at best two.
+            let few = depth.checked_sub(2).map_or(0, |levels| FAN.saturating_pow(levels));
+            if self.tree.count(place.cell.load(), few) < few {
                 let entry = self.derive(rib, place.first, place.last, place.offset)?;
                 self.tree.replace(place.cell, entry, self.free);
                 return Ok(());

@@ -15,7 +15,7 @@
 //! # Change
 //!
 //! Nodes are numbered places in one array. A change makes the smallest part of the tree anew that holds the prefix
-//! and is worth it (some 48 ranges), in nodes that nobody reads, and publishes it with one store, of the entry above
+//! and is worth it (some 32 ranges), in nodes that nobody reads, and publishes it with one store, of the entry above
 //! it; the nodes of the old part are used again when the readers have left them. So a lookup finds for each address
 //! what was there before or is there after, and no change waits for a rebuild of the whole, which happens only when
 //! the array is full or thousands of prefixes change at once.
