@@ -182,7 +182,7 @@ fn patterns(prefixes: &[Prefix6]) -> Vec<Pattern> {
 fn dpdk(routes: &[(Prefix6, NextHopId)]) -> Vec<Contender> {
     let mut all = Vec::new();
     let max = routes.len() as u32 * 2;
-    // SAFETY (all calls): the library's functions on a table that this thread made and alone uses.
+    // SAFETY (here and below): the library's functions on a table that this thread made and alone uses.
     let heap = || unsafe { rb_fib6_heap() };
     let octets = |prefix: Prefix6| prefix.first().to_be_bytes();
     'sizes: for (bytes, groups) in [(2, 32_767), (4, 1 << 17), (4, 1 << 18)] {
@@ -242,6 +242,26 @@ fn cpu_seconds() -> f64 {
     time.tv_sec as f64 + time.tv_nsec as f64 / 1e9
 }
 
+/// Looks up until phase 2 begins; leaves the rates of phases 0 and 1.
+fn read(fib: &RangeTree<u128>, addrs: &[u128], phase: &AtomicUsize, rates: &[AtomicU64; 2]) {
+    let mut reader = Reader::new();
+    let mut hops = [None; BATCH];
+    let (mut ticks, mut lookups) = ([0; 2], [0; 2]);
+    while let Some(phase) = Some(phase.load(Ordering::Relaxed)).filter(|&phase| phase < 2) {
+        let start = tsc();
+        for batch in addrs.chunks_exact(BATCH) {
+            fib.lookup_batch(&reader, batch, &mut hops);
+            std::hint::black_box(&hops);
+            reader.quiescent();
+        }
+        ticks[phase] += tsc() - start;
+        lookups[phase] += addrs.len() as u64;
+    }
+    for (rate, (lookups, ticks)) in rates.iter().zip(lookups.iter().zip(ticks)) {
+        rate.store(lookups * tsc_hz() / ticks.max(1), Ordering::Relaxed);
+    }
+}
+
 /// Replaces, removes and adds single routes while another thread looks up; says how long that takes, with and without
 /// the work in the RIB, and what the reader loses by it.
 fn updates(table: &str, prefixes: &[Prefix6], rib: &Rib<u128>) {
@@ -258,25 +278,7 @@ fn updates(table: &str, prefixes: &[Prefix6], rib: &Rib<u128>) {
     let (mut all, mut alone) = (Vec::with_capacity(UPDATES), Vec::with_capacity(UPDATES));
     let mut took = 0.0;
     std::thread::scope(|scope| {
-        scope.spawn(|| {
-            let mut reader = Reader::new();
-            let mut hops = [None; BATCH];
-            let mut ticks = [0; 2];
-            let mut batches = [0; 2];
-            while let Some(phase) = Some(phase.load(Ordering::Relaxed)).filter(|&phase| phase < 2) {
-                let start = tsc();
-                for batch in addrs.chunks_exact(BATCH) {
-                    fib.lookup_batch(&reader, batch, &mut hops);
-                    std::hint::black_box(&hops);
-                    reader.quiescent();
-                }
-                ticks[phase] += tsc() - start;
-                batches[phase] += (addrs.len() / BATCH) as u64;
-            }
-            for i in 0..2 {
-                rates[i].store(batches[i] * BATCH as u64 * tsc_hz() / ticks[i].max(1), Ordering::Relaxed);
-            }
-        });
+        scope.spawn(|| read(&fib, &addrs, &phase, &rates));
         std::thread::sleep(std::time::Duration::from_secs(1));
         phase.store(1, Ordering::Relaxed);
         let start = cpu_seconds();
@@ -330,6 +332,38 @@ fn rounded(values: [f64; 3]) -> serde_json::Value {
     json!({"min": min, "median": median, "max": max})
 }
 
+/// Lets the contenders look up by turns, and writes down how long each took.
+fn compare(table: &str, routes: usize, contenders: &[Contender], pattern: &mut Pattern) {
+    let reference = contenders.iter().position(|c| c.name == "rte_fib6 AVX-512");
+    let mut cycles = vec![Vec::new(); contenders.len()];
+    for _ in 0..ROUNDS {
+        for (contender, cycles) in contenders.iter().zip(&mut cycles) {
+            cycles.push(contender.time(pattern));
+        }
+    }
+    for (contender, times) in contenders.iter().zip(&cycles) {
+        let rate = spread(&times.iter().map(|t| tsc_hz() as f64 / t / 1e6).collect::<Vec<_>>());
+        let ratios =
+            reference.map(|r| spread(&cycles[r].iter().zip(times).map(|(r, t)| r / t).collect::<Vec<_>>()));
+        let cell = format!("{:.1} ({:.1}–{:.1})", rate[1], rate[0], rate[2]);
+        eprintln!(
+            "{:<24}{:<20}{:>10.1}{cell:>26}{:>10.2}{:>10.1}",
+            pattern.name,
+            contender.name,
+            spread(times)[1],
+            ratios.map_or(f64::NAN, |r| r[1]),
+            contender.bytes as f64 / 1e6
+        );
+        let line = json!({
+            "schema": "routebricks.lookups6/1", "table": table, "routes": routes,
+            "pattern": pattern.name, "structure": contender.name, "batch": BATCH, "rounds": ROUNDS,
+            "tsc_cycles": rounded(spread(times)), "million_per_second": rounded(rate),
+            "ratio_to_rte_fib6": ratios.map(rounded), "bytes": contender.bytes,
+        });
+        println!("{line}");
+    }
+}
+
 fn main() {
     let (table, prefixes) = prefixes();
     let mut random = Random(2);
@@ -345,47 +379,18 @@ fn main() {
     assert!(unsafe { rb_fib6_eal(core.as_ptr(), mbytes.as_ptr()) } >= 0, "EAL does not start");
     let mut contenders = ours(&rib);
     contenders.extend(dpdk(&routes));
-    let reference = contenders.iter().position(|c| c.name == "rte_fib6 AVX-512");
     eprintln!("{table}: {} routes, {HOPS} next hops, batches of {BATCH}", routes.len());
     eprintln!("{:<24}{:<20}{:>10}{:>26}{:>10}{:>10}", "pattern", "table", "cycles", "M/s", "ratio", "MB");
     for mut pattern in patterns(&prefixes) {
-        let expected: Vec<_> = pattern
-            .addrs
-            .iter()
-            .map(|&addr| NextHopId::bits(rib.lookup(addr).map(|found| found.1)))
-            .collect();
+        let expected =
+            pattern.addrs.iter().map(|&addr| NextHopId::bits(rib.lookup(addr).map(|found| found.1)));
+        let expected: Vec<_> = expected.collect();
         for contender in &contenders {
             contender.run(&mut pattern, |start, results| {
                 assert!(results.eq(expected[start..start + BATCH].iter().copied()), "{}", contender.name);
             });
         }
-        let mut cycles = vec![Vec::new(); contenders.len()];
-        for _ in 0..ROUNDS {
-            for (contender, cycles) in contenders.iter().zip(&mut cycles) {
-                cycles.push(contender.time(&mut pattern));
-            }
-        }
-        for (contender, times) in contenders.iter().zip(&cycles) {
-            let rate = spread(&times.iter().map(|t| tsc_hz() as f64 / t / 1e6).collect::<Vec<_>>());
-            let ratios = reference
-                .map(|r| spread(&cycles[r].iter().zip(times).map(|(r, t)| r / t).collect::<Vec<_>>()));
-            let cell = format!("{:.1} ({:.1}–{:.1})", rate[1], rate[0], rate[2]);
-            eprintln!(
-                "{:<24}{:<20}{:>10.1}{cell:>26}{:>10.2}{:>10.1}",
-                pattern.name,
-                contender.name,
-                spread(times)[1],
-                ratios.map_or(f64::NAN, |r| r[1]),
-                contender.bytes as f64 / 1e6
-            );
-            let line = json!({
-                "schema": "routebricks.lookups6/1", "table": table, "routes": routes.len(),
-                "pattern": pattern.name, "structure": contender.name, "batch": BATCH, "rounds": ROUNDS,
-                "tsc_cycles": rounded(spread(times)), "million_per_second": rounded(rate),
-                "ratio_to_rte_fib6": ratios.map(rounded), "bytes": contender.bytes,
-            });
-            println!("{line}");
-        }
+        compare(table, routes.len(), &contenders, &mut pattern);
     }
     for contender in &contenders {
         match contender.table {

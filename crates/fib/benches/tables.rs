@@ -138,6 +138,7 @@ fn main() {
             ("dir24_8", || Box::new(Dir24_8::new())),
             ("poptrie", || Box::new(Poptrie::new())),
             ("poptrie/16", || Box::new(Poptrie::with_direct_bits(16))),
+            ("range tree", || Box::new(RangeTree::new())),
             ("radix", || Box::new(Radix::new())),
         ],
         |file| apply(Dir24_8::new(), &file.v4),
@@ -147,7 +148,6 @@ fn main() {
         v6,
         &[
             ("range tree", || Box::new(RangeTree::new())),
-            ("range tree/20", || Box::new(RangeTree::with_direct_bits(20))),
             ("poptrie", || Box::new(Poptrie::new())),
             ("poptrie/18", || Box::new(Poptrie::with_direct_bits(18))),
             ("poptrie/20", || Box::new(Poptrie::with_direct_bits(20))),

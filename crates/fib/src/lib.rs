@@ -1,25 +1,27 @@
 //! Longest-prefix match for IPv4 and IPv6.
 //!
 //! ```text
-//!  RouteChange ─▶ RouteTable ─▶ Rib ─▶ Fib (Dir24_8 | Poptrie | Radix | LinearTable) ◀─ lookup_batch ─ workers
-//!                     └─▶ NextHops (gateway, port) by number  ◀────────────────────────── next_hops ───┘
+//!  RouteChange ─▶ RouteTable ─▶ Rib ─▶ Fib (one of the structures below) ◀─ lookup_batch ─ workers
+//!                     └─▶ NextHops (gateway, port) by number  ◀────────────── next_hops ───┘
 //! ```
 //!
 //! [`RouteTable`] is what a router uses: transactions on one side, lookups without locks on the other. Which
 //! structure answers the lookups is a choice behind the [`Fib`] trait:
 //!
-//! | | families | lookup | update | memory of a full IPv4 table |
-//! |---|---|---|---|---|
-//! | [`Dir24_8`] | IPv4 | one access, two below /24 | in place | 33 MB |
-//! | [`Poptrie`] | both | one to four accesses (IPv4), in small memory | new trie each time | 3 MB |
-//! | [`Radix`] | both | one access for each bit that decides | copies a path | none beside the RIB |
-//! | [`LinearTable`] | both | one access for each route | new list each time | 11 MB |
+//! | | families | lookup | update | memory of a full table, IPv4 | IPv6 |
+//! |---|---|---|---|---|---|
+//! | [`Dir24_8`] | IPv4 | one access, two below /24 | in place | 33 MB | |
+//! | [`RangeTree`] | both, best for IPv6 | one to four accesses and searches of a node | in place | V4MB | 8 MB |
+//! | [`Poptrie`] | both | one to four accesses (IPv4), in small memory | new trie each time | 3 MB | 3 MB |
+//! | [`Radix`] | both | one access for each bit that decides | copies a path | none beside the RIB | none |
+//! | [`LinearTable`] | both | one access for each route | new list each time | 11 MB | LINMB |
 //!
 //! The RIB beside it holds 79 MB. A million routes are parsed from text and built into a [`Dir24_8`] in a third of a
 //! second on one core (`cargo bench -p fib`).
 //!
 //! Tables also come from text ([`RouteFile`]), from MRT dumps ([`read_mrt`]) and out of thin air ([`synth()`]);
 //! [`stat4`] and [`stat6`] say what they are like.
+// But for one module of vector instructions.
 #![deny(unsafe_code)]
 
 mod dir24_8;
