@@ -182,7 +182,7 @@ fn patterns(prefixes: &[Prefix6]) -> Vec<Pattern> {
 fn dpdk(routes: &[(Prefix6, NextHopId)]) -> Vec<Contender> {
     let mut all = Vec::new();
     let max = routes.len() as u32 * 2;
-    // SAFETY (here and below): the library's functions on a table that this thread made and alone uses.
+    // SAFETY: here and below, the library's functions on a table that this thread made and alone uses.
     let heap = || unsafe { rb_fib6_heap() };
     let octets = |prefix: Prefix6| prefix.first().to_be_bytes();
     'sizes: for (bytes, groups) in [(2, 32_767), (4, 1 << 17), (4, 1 << 18)] {

@@ -11,10 +11,10 @@
 //! | | families | lookup | update | memory of a full table, IPv4 | IPv6 |
 //! |---|---|---|---|---|---|
 //! | [`Dir24_8`] | IPv4 | one access, two below /24 | in place | 33 MB | |
-//! | [`RangeTree`] | both, best for IPv6 | one to four accesses and searches of a node | in place | V4MB | 8 MB |
+//! | [`RangeTree`] | both, best for IPv6 | one to four accesses and searches of a node | in place | 30 MB | 8 MB |
 //! | [`Poptrie`] | both | one to four accesses (IPv4), in small memory | new trie each time | 3 MB | 3 MB |
 //! | [`Radix`] | both | one access for each bit that decides | copies a path | none beside the RIB | none |
-//! | [`LinearTable`] | both | one access for each route | new list each time | 11 MB | LINMB |
+//! | [`LinearTable`] | both | one access for each route | new list each time | 11 MB | 8 MB |
 //!
 //! The RIB beside it holds 79 MB. A million routes are parsed from text and built into a [`Dir24_8`] in a third of a
 //! second on one core (`cargo bench -p fib`).

@@ -85,12 +85,13 @@ impl<A: Address> RangeTree<A> {
 
     /// Makes a new tree with room for further changes.
     fn rebuild(&self, rib: &Rib<A>) {
-        let (slots, used) = self.tree.with(|tree| (tree.slots, tree.free_nodes().in_use()));
+        let (slots, used) = self.tree.with(|tree| (tree.slots, tree.free_nodes().reachable()));
         // A full table takes one node for seven routes.
         let mut room = MIN_NODES.max(used + used / 2).max(rib.len() / 4);
         loop {
             let tree = Tree::new(slots, room);
             let filled = Builder { tree: &tree, free: &mut tree.free_nodes() }.fill(rib, Prefix::default());
+            // Memory would end before the numbers of nodes do.
             if filled.is_ok() || room >= MAX_NODES {
                 self.tree.replace(tree);
                 return;
@@ -130,5 +131,45 @@ impl<A: Address> Fib<A> for RangeTree<A> {
 
     fn memory(&self) -> Vec<MemoryPart> {
         self.tree.with(Tree::memory)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_tree_that_is_full_is_rebuilt_with_more_room() {
+        let hop = |i: u128| NextHopId::new((i % 5) as u32);
+        let tree = RangeTree::<u128>::with_direct_bits(8);
+        let bytes = || tree.memory().iter().map(|part| part.bytes).sum::<usize>();
+        let (mut rib, mut reader, empty) = (Rib::new(), Reader::new(), bytes());
+        // In an order that jumps about; /52 and /100 by turns.
+        let prefix = |i: u128| {
+            let place = i * 7919 % 20_000;
+            Prefix::truncated(0x2001 << 112 | place << 78, if place.is_multiple_of(2) { 52 } else { 100 })
+        };
+        let grown = |count: std::ops::Range<u128>, rib: &mut Rib<u128>| {
+            count
+                .map(|i| {
+                    rib.insert(prefix(i), hop(i).unwrap());
+                    prefix(i)
+                })
+                .collect::<Vec<_>>()
+        };
+        for i in 0..12_000 {
+            let changed = grown(i..i + 1, &mut rib);
+            tree.update(&rib, &changed);
+            reader.quiescent();
+        }
+        assert!(bytes() > empty);
+        // More at once than are followed one by one.
+        let changed = grown(12_000..20_000, &mut rib);
+        tree.update(&rib, &changed);
+        let addrs: Vec<_> = rib.iter().flat_map(|(p, _)| [p.first(), p.last(), p.last().next()]).collect();
+        let mut found = vec![None; addrs.len()];
+        tree.lookup_batch(&reader, &addrs, &mut found);
+        let expected: Vec<_> = addrs.iter().map(|&addr| rib.lookup_hop(addr)).collect();
+        assert_eq!((rib.len(), found == expected), (20_000, true));
     }
 }

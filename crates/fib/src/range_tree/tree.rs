@@ -321,13 +321,7 @@ impl FreeNodes {
     }
 
     /// Nodes that are neither free nor wait for readers.
-    #[cfg(test)]
     pub fn reachable(&self) -> usize {
-        self.in_use() - self.waiting.len()
-    }
-
-    /// Nodes that are in use or wait for readers.
-    pub fn in_use(&self) -> usize {
-        self.fresh - self.ready.len()
+        self.fresh - self.ready.len() - self.waiting.len()
     }
 }
