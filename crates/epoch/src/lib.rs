@@ -11,7 +11,7 @@
 //! place instead of by copy use a [`Ticket`] to learn when a slot that they took out of use can be used again.
 //!
 //! [`PerWorker`] counters and the time-stamp counter ([`tsc`]) live here too, because every crate that touches
-//! a worker needs them; so do arrays on large pages ([`on_large_pages`], [`LargeArray`]) and [`prefetch`].
+//! a worker needs them; so do arrays on large pages ([`on_large_pages`]).
 //!
 //! # Checking
 //!
@@ -22,6 +22,7 @@
 //! ```
 
 mod domain;
+mod large_slice;
 mod pages;
 pub mod per_worker;
 mod prefetch;
@@ -30,7 +31,8 @@ mod table;
 mod tsc;
 
 pub use domain::{Reader, Ticket, ticket};
-pub use pages::{LargeArray, on_large_pages};
+pub use large_slice::LargeSlice;
+pub use pages::on_large_pages;
 pub use per_worker::{Accumulate, Count, PerWorker, Tally};
 pub use prefetch::prefetch;
 pub use table::Table;

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use epoch::{LargeArray, Ticket, prefetch, ticket};
+use epoch::{LargeSlice, Ticket, prefetch, ticket};
 
 use super::node::{Cell, Entry, MAX_NODES, NUMBER_BITS, Node, STAGE};
 use super::simd::Simd;
@@ -18,8 +18,8 @@ const LANES: usize = 64;
 pub(super) struct Tree<A> {
     simd: Option<Simd>,
     pub slots: Slots<A>,
-    pub direct: LargeArray<Cell>,
-    pub nodes: LargeArray<Node>,
+    pub direct: LargeSlice<Cell>,
+    pub nodes: LargeSlice<Node>,
     /// Only the one writer locks this.
     free: Mutex<FreeNodes>,
 }
@@ -145,8 +145,8 @@ impl<A: Address> Tree<A> {
         let tree = Tree {
             simd: Simd::detect(),
             slots,
-            direct: LargeArray::new(slots.count()),
-            nodes: LargeArray::new(nodes.min(MAX_NODES)),
+            direct: LargeSlice::new(slots.count()),
+            nodes: LargeSlice::new(nodes.min(MAX_NODES)),
             free: Mutex::default(),
         };
         tree.direct.iter().for_each(|cell| cell.store(Entry::leaf(0)));
