@@ -21,6 +21,7 @@ fn main() {
         shim.flag(flag);
     }
     shim.compile("routebricks_dpdk_shim");
+    lookups6(&cflags);
     for lib in &libs {
         if let Some(dir) = lib.strip_prefix("-L") {
             println!("cargo:rustc-link-search=native={dir}");
@@ -49,6 +50,18 @@ fn rivals(cflags: &[String]) {
     for library in ["rte_fib", "rte_lpm", "rte_eal"] {
         println!("cargo:rustc-link-arg-benches=-l{library}");
     }
+}
+
+/// What `benches/lookups6.rs` calls; whatever else links this archive takes nothing out of it.
+fn lookups6(cflags: &[String]) {
+    println!("cargo:rerun-if-changed=benches/fib6.c");
+    println!("cargo:rerun-if-changed=benches/fib6.h");
+    let mut shim = cc::Build::new();
+    shim.file("benches/fib6.c").std("gnu11").opt_level(3).warnings(true);
+    for flag in cflags {
+        shim.flag(flag);
+    }
+    shim.compile("routebricks_dpdk_fib6");
 }
 
 /// Asks pkg-config, or ends the build with what to install.

@@ -11,7 +11,7 @@
 //! place instead of by copy use a [`Ticket`] to learn when a slot that they took out of use can be used again.
 //!
 //! [`PerWorker`] counters and the time-stamp counter ([`tsc`]) live here too, because every crate that touches
-//! a worker needs them; so do arrays on large pages ([`LargeArray`], [`on_large_pages`]).
+//! a worker needs them; so do arrays on large pages ([`LargeSlice`], [`LargeArray`]).
 //!
 //! # Checking
 //!
@@ -24,12 +24,14 @@
 mod domain;
 mod pages;
 pub mod per_worker;
+mod prefetch;
 mod sync;
 mod table;
 mod tsc;
 
 pub use domain::{Reader, Ticket, ticket};
-pub use pages::{LargeArray, on_large_pages};
+pub use pages::{LargeArray, LargeSlice};
 pub use per_worker::{Accumulate, Count, PerWorker, Tally};
+pub use prefetch::prefetch;
 pub use table::Table;
 pub use tsc::{tsc, tsc_hz};

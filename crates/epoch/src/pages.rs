@@ -3,67 +3,97 @@
 
 use std::alloc::{Layout, alloc, dealloc, handle_alloc_error};
 use std::marker::PhantomData;
+use std::mem::MaybeUninit;
 use std::ops::Deref;
 use std::ptr::NonNull;
 
 /// Bytes of a large page, and where one may begin.
 const LARGE: usize = 2 << 20;
 
-/// An array of `count` default values for many readers at random places, on 2 MiB pages where the system has them to
-/// give (Linux: transparent huge pages, `always` or `madvise`), else on the usual ones; so are up to 2 MiB at either
-/// end (see [`LargeArray`]).
+/// An array for many readers at random places, on 2 MiB pages where the system has them to give (Linux: transparent huge
+/// pages, `always` or `madvise`), else on the usual ones.
 ///
 /// On 4 KiB pages nearly every access to an array of megabytes misses the TLB, and a page walk costs more than the
-/// access, twice so in a virtual machine.
-pub fn on_large_pages<T: Default>(count: usize) -> Box<[T]> {
-    let mut values = Vec::with_capacity(count);
-    ask_for_large_pages(values.spare_capacity_mut());
-    values.resize_with(count, T::default);
-    values.into_boxed_slice()
-}
-
-/// As [`on_large_pages`], for `N` values, and from the first one on: it begins where a large page does.
-pub struct LargeArray<T, const N: usize> {
-    /// `N` values in memory of [`Self::LAYOUT`], owned by this object.
+/// access, twice so in a virtual machine. The array begins where a large page does: of one that lies anywhere, the part
+/// before the first boundary would be on usual pages.
+pub struct LargeSlice<T> {
+    /// `len` values in memory of [`layout`], owned by this object; dangling if they take none.
     first: NonNull<T>,
+    len: usize,
     owns: PhantomData<T>,
 }
 
-impl<T, const N: usize> LargeArray<T, N> {
-    const LAYOUT: Layout = {
-        assert!(N > 0 && size_of::<T>() > 0, "an array has a size");
-        let bytes = size_of::<[T; N]>();
-        let align = if bytes < LARGE { align_of::<T>() } else { LARGE };
-        assert!(align >= align_of::<T>() && bytes <= isize::MAX as usize - LARGE);
-        match Layout::from_size_align(bytes, align) {
-            Ok(layout) => layout,
-            Err(_) => panic!("checked above"),
-        }
-    };
-
-    /// Default values.
-    pub fn new() -> LargeArray<T, N>
-    where
-        T: Default,
-    {
+impl<T: Default> LargeSlice<T> {
+    /// `len` default values.
+    ///
+    /// # Panics
+    /// If they take more than `isize::MAX` bytes.
+    pub fn new(len: usize) -> LargeSlice<T> {
+        let Some(layout) = layout::<T>(len) else {
+            let mut none = LargeSlice { first: NonNull::dangling(), len: 0, owns: PhantomData };
+            // Values without a size, if any, are made and forgotten: dropping the slice drops as many.
+            (0..len).for_each(|_| std::mem::forget(T::default()));
+            none.len = len;
+            return none;
+        };
         // SAFETY: the layout has a size.
-        let memory = unsafe { alloc(Self::LAYOUT) };
-        let Some(first) = NonNull::new(memory.cast::<T>()) else { handle_alloc_error(Self::LAYOUT) };
-        // SAFETY: room for `N` values that nobody else knows of; uninitialized memory is valid for this type.
-        let values =
-            unsafe { std::slice::from_raw_parts_mut(first.as_ptr().cast::<std::mem::MaybeUninit<T>>(), N) };
-        ask_for_large_pages(values);
+        let memory = unsafe { alloc(layout) };
+        let Some(first) = NonNull::new(memory.cast::<T>()) else { handle_alloc_error(layout) };
+        // SAFETY: room for `len` values that nobody else knows of; uninitialized memory is valid for this type.
+        let places = unsafe { std::slice::from_raw_parts_mut(first.as_ptr().cast::<MaybeUninit<T>>(), len) };
+        ask_for_large_pages(places);
         // If `default` panics the memory is lost, no more.
-        for value in values {
-            value.write(T::default());
+        for place in places {
+            place.write(T::default());
         }
-        LargeArray { first, owns: PhantomData }
+        LargeSlice { first, len, owns: PhantomData }
     }
 }
 
+/// The memory of `len` values: whole large pages, if they fill one. `None` if they take no memory.
+fn layout<T>(len: usize) -> Option<Layout> {
+    #[expect(clippy::expect_used, reason = "documented at `new`, which is the first to call this")]
+    let layout = Layout::array::<T>(len).expect("an array that fits memory");
+    match layout.size() {
+        0 => None,
+        1..LARGE => Some(layout),
+        // An array that cannot be aligned so is as large as the address space.
+        _ => layout.align_to(LARGE).ok(),
+    }
+}
+
+impl<T> Deref for LargeSlice<T> {
+    type Target = [T];
+
+    #[inline]
+    fn deref(&self) -> &[T] {
+        // SAFETY: `new` has written `len` values, which live as long as the object.
+        unsafe { std::slice::from_raw_parts(self.first.as_ptr(), self.len) }
+    }
+}
+
+impl<T> Drop for LargeSlice<T> {
+    fn drop(&mut self) {
+        // SAFETY: `len` values that this object owns, never used again.
+        unsafe { std::ptr::slice_from_raw_parts_mut(self.first.as_ptr(), self.len).drop_in_place() };
+        if let Some(layout) = layout::<T>(self.len) {
+            // SAFETY: allocated in `new` with this layout.
+            unsafe { dealloc(self.first.as_ptr().cast(), layout) };
+        }
+    }
+}
+
+// SAFETY: it owns its values, as a box does.
+unsafe impl<T: Send> Send for LargeSlice<T> {}
+// SAFETY: sharing it shares its values, no more.
+unsafe impl<T: Sync> Sync for LargeSlice<T> {}
+
+/// A [`LargeSlice`] of `N` values: what is below `N` is known to be within.
+pub struct LargeArray<T, const N: usize>(LargeSlice<T>);
+
 impl<T: Default, const N: usize> Default for LargeArray<T, N> {
     fn default() -> Self {
-        LargeArray::new()
+        LargeArray(LargeSlice::new(N))
     }
 }
 
@@ -72,24 +102,10 @@ impl<T, const N: usize> Deref for LargeArray<T, N> {
 
     #[inline]
     fn deref(&self) -> &[T; N] {
-        // SAFETY: `new` has written `N` values, which live as long as the object.
-        unsafe { self.first.cast().as_ref() }
+        // SAFETY: the slice has `N` values, which live as long as the object.
+        unsafe { self.0.first.cast().as_ref() }
     }
 }
-
-impl<T, const N: usize> Drop for LargeArray<T, N> {
-    fn drop(&mut self) {
-        // SAFETY: `N` values that this object owns, never used again.
-        unsafe { std::ptr::slice_from_raw_parts_mut(self.first.as_ptr(), N).drop_in_place() };
-        // SAFETY: allocated in `new` with this layout.
-        unsafe { dealloc(self.first.as_ptr().cast(), Self::LAYOUT) };
-    }
-}
-
-// SAFETY: it owns its values, as a box does.
-unsafe impl<T: Send, const N: usize> Send for LargeArray<T, N> {}
-// SAFETY: sharing it shares its values, no more.
-unsafe impl<T: Sync, const N: usize> Sync for LargeArray<T, N> {}
 
 #[cfg(target_os = "linux")]
 fn ask_for_large_pages<T>(memory: &mut [T]) {
@@ -109,6 +125,7 @@ fn ask_for_large_pages<T>(_: &mut [T]) {}
 #[cfg(test)]
 mod tests {
     use std::sync::Arc;
+    use std::sync::Mutex;
     use std::sync::atomic::{AtomicU16, AtomicUsize, Ordering};
 
     use super::*;
@@ -116,20 +133,22 @@ mod tests {
     #[test]
     fn arrays_of_any_size() {
         for count in [0, 1, 4095, 4096, 3 << 20] {
-            let array: Box<[u16]> = on_large_pages(count);
+            let array = LargeSlice::<u16>::new(count);
             assert_eq!(array.len(), count);
             assert!(array.iter().all(|&v| v == 0));
+            assert!(count * 2 < LARGE || array.as_ptr().addr().is_multiple_of(LARGE));
         }
+        assert_eq!(LargeSlice::<()>::new(7).len(), 7);
     }
 
     #[test]
     fn a_large_array_begins_with_a_large_page() {
-        let array = LargeArray::<AtomicU16, { (2 << 20) + 3 }>::new();
+        let array = LargeArray::<AtomicU16, { (2 << 20) + 3 }>::default();
         assert_eq!(array.as_ptr().addr() % LARGE, 0);
         assert!(array.iter().all(|value| value.load(Ordering::Relaxed) == 0));
         array[(2 << 20) + 2].store(7, Ordering::Relaxed);
         assert_eq!(array[(2 << 20) + 2].load(Ordering::Relaxed), 7);
-        assert_eq!(LargeArray::<u64, 3>::new().iter().sum::<u64>(), 0);
+        assert_eq!(LargeArray::<u64, 3>::default().iter().sum::<u64>(), 0);
     }
 
     #[test]
@@ -145,7 +164,7 @@ mod tests {
         }
         let count = Arc::new(AtomicUsize::new(0));
         // Values are shared, not changed: a lock stands in for what a table would have.
-        let array = LargeArray::<std::sync::Mutex<Counted>, 5>::new();
+        let array = LargeArray::<Mutex<Counted>, 5>::default();
         for value in array.iter() {
             value.lock().unwrap().0 = Some(Arc::clone(&count));
         }

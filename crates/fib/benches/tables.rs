@@ -8,8 +8,8 @@ use std::time::{Duration, Instant};
 
 use epoch::{Reader, tsc, tsc_hz};
 use fib::{
-    Address, Dir24_8, Fib, NextHop, Poptrie, Prefix, Radix, Rib, Route, RouteChange, RouteFile, RouteTable,
-    synth,
+    Address, Dir24_8, Fib, NextHop, Poptrie, Prefix, Radix, RangeTree, Rib, Route, RouteChange, RouteFile,
+    RouteTable, synth,
 };
 
 const ROUNDS: usize = 7;
@@ -138,6 +138,7 @@ fn main() {
             ("dir24_8", || Box::new(Dir24_8::new())),
             ("poptrie", || Box::new(Poptrie::new())),
             ("poptrie/16", || Box::new(Poptrie::with_direct_bits(16))),
+            ("range tree", || Box::new(RangeTree::new())),
             ("radix", || Box::new(Radix::new())),
         ],
         |file| apply(Dir24_8::new(), &file.v4),
@@ -146,6 +147,7 @@ fn main() {
     family::<u128>(
         v6,
         &[
+            ("range tree", || Box::new(RangeTree::new())),
             ("poptrie", || Box::new(Poptrie::new())),
             ("poptrie/18", || Box::new(Poptrie::with_direct_bits(18))),
             ("poptrie/20", || Box::new(Poptrie::with_direct_bits(20))),

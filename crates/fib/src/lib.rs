@@ -1,19 +1,20 @@
 //! Longest-prefix match for IPv4 and IPv6.
 //!
 //! ```text
-//!  RouteChange ─▶ RouteTable ─▶ Rib ─▶ Fib (Dir24_8 | Poptrie | Radix | LinearTable) ◀─ lookup_batch ─ workers
-//!                     └─▶ NextHops (gateway, port) by number  ◀────────────────────────── next_hops ───┘
+//!  RouteChange ─▶ RouteTable ─▶ Rib ─▶ Fib (one of the structures below) ◀─ lookup_batch ─ workers
+//!                     └─▶ NextHops (gateway, port) by number  ◀────────────── next_hops ───┘
 //! ```
 //!
 //! [`RouteTable`] is what a router uses: transactions on one side, lookups without locks on the other. Which
 //! structure answers the lookups is a choice behind the [`Fib`] trait:
 //!
-//! | | families | lookup | update | memory of a full IPv4 table |
-//! |---|---|---|---|---|
-//! | [`Dir24_8`] | IPv4 | one access, three below /24 | in place | 18 MB (up to 254 next hops), 35 MB (65,534), 69 MB |
-//! | [`Poptrie`] | both | one to four accesses (IPv4), in small memory | new trie each time | 5 MB |
-//! | [`Radix`] | both | one access for each bit that decides | copies a path | none beside the RIB |
-//! | [`LinearTable`] | both | one access for each route | new list each time | 11 MB |
+//! | | families | lookup | update | memory of a full table, IPv4 | IPv6 |
+//! |---|---|---|---|---|---|
+//! | [`Dir24_8`] | IPv4 | one access, three below /24 | in place | 18 MB (up to 254 next hops), 35 MB (65,534), 69 MB | |
+//! | [`RangeTree`] | both, best for IPv6 | one to four accesses and searches of a node | in place | 30 MB | 8 MB |
+//! | [`Poptrie`] | both | one to four accesses (IPv4), in small memory | new trie each time | 5 MB | 3 MB |
+//! | [`Radix`] | both | one access for each bit that decides | copies a path | none beside the RIB | none |
+//! | [`LinearTable`] | both | one access for each route | new list each time | 11 MB | 8 MB |
 //!
 //! The RIB beside it holds about 80 MB. A million routes are parsed from text and built into a [`Dir24_8`] in a third of a
 //! second on one core (`cargo bench -p fib`).
@@ -23,10 +24,10 @@
 //!
 //! Tables also come from text ([`RouteFile`]), from MRT dumps ([`read_mrt`]) and out of thin air ([`synth()`]);
 //! [`stat4`] and [`stat6`] say what they are like.
+// But for the module `simd`.
 #![deny(unsafe_code)]
 
 mod dir24_8;
-mod gather;
 mod group;
 mod linear;
 mod lookup;
@@ -35,9 +36,11 @@ mod next_hop;
 mod poptrie;
 mod prefix;
 mod radix;
+mod range_tree;
 mod rib;
 mod route_file;
 mod route_table;
+mod simd;
 mod stat;
 mod synth;
 
@@ -50,6 +53,7 @@ pub use next_hop::{NextHop, NextHopId, NextHops, TooManyNextHops};
 pub use poptrie::Poptrie;
 pub use prefix::{Address, Family, Prefix, Prefix4, Prefix6, PrefixError};
 pub use radix::Radix;
+pub use range_tree::RangeTree;
 pub use rib::{Iter, Rib};
 pub use route_file::{LineError, MAX_ERRORS, RouteError, RouteFile, RouteFileErrors};
 pub use route_table::{ApplyError, ChangeError, Route, RouteChange, RouteTable};

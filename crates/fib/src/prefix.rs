@@ -66,6 +66,8 @@ pub trait Address:
     fn previous(self) -> Self;
     /// The low bits that fit.
     fn low_bits(self) -> usize;
+    /// The first 64 bits; zeros stand in for bits beyond the last.
+    fn top_bits(self) -> u64;
     /// A number of this width out of 128 random bits.
     fn from_low_bits(bits: u128) -> Self;
     /// The number as a floating-point one (rounded).
@@ -122,6 +124,10 @@ macro_rules! address {
             #[inline]
             fn low_bits(self) -> usize {
                 self as usize
+            }
+            #[inline]
+            fn top_bits(self) -> u64 {
+                ((u128::from(self) << (u128::BITS - Self::BITS)) >> u64::BITS) as u64
             }
             fn from_low_bits(bits: u128) -> Self {
                 bits as $number

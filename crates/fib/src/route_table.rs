@@ -255,7 +255,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::{Dir24_8, LinearTable, Poptrie, Prefix4, Radix};
+    use crate::{Dir24_8, LinearTable, Poptrie, Prefix4, Radix, RangeTree};
 
     fn route(prefix: &str, port: u32) -> Route<u32> {
         Route { prefix: prefix.parse().unwrap(), next_hop: NextHop { gateway: None, port } }
@@ -267,6 +267,7 @@ mod tests {
             RouteTable::new(Radix::new()),
             RouteTable::new(Dir24_8::new()),
             RouteTable::new(Poptrie::new()),
+            RouteTable::new(RangeTree::new()),
         ]
     }
 

@@ -7,7 +7,7 @@ use serde::Serialize;
 use crate::lookup::Fib;
 use crate::prefix::{Address, Family};
 use crate::rib::Rib;
-use crate::{Dir24_8, LinearTable, NextHops, Poptrie, Route, TooManyNextHops};
+use crate::{Dir24_8, LinearTable, NextHops, Poptrie, RangeTree, Route, TooManyNextHops};
 
 /// What a table is like.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -61,6 +61,7 @@ pub fn stat4(routes: &[Route<u32>]) -> Result<TableStat, TooManyNextHops> {
 pub fn stat6(routes: &[Route<u128>]) -> Result<TableStat, TooManyNextHops> {
     let rib = rib(routes)?;
     let mut stat = stat(&rib);
+    stat.add_memory("range tree", &RangeTree::build(&rib));
     stat.add_memory("poptrie", &Poptrie::build(&rib));
     Ok(stat)
 }

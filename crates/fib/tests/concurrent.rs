@@ -5,7 +5,9 @@ use std::collections::HashSet;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use epoch::Reader;
-use fib::{Dir24_8, LinearTable, NextHop, Poptrie, Prefix4, Radix, Route, RouteChange, RouteTable};
+use fib::{
+    Dir24_8, LinearTable, NextHop, Poptrie, Prefix4, Radix, RangeTree, Route, RouteChange, RouteTable,
+};
 
 /// The port of the default route.
 const DEFAULT: u32 = 1000;
@@ -93,6 +95,11 @@ fn dir24_8_readers_see_old_or_new() {
 #[test]
 fn poptrie_readers_see_old_or_new() {
     run(&RouteTable::new(Poptrie::with_direct_bits(10)), 1_000);
+}
+
+#[test]
+fn range_tree_readers_see_old_or_new() {
+    run(&RouteTable::new(RangeTree::with_direct_bits(8)), 20_000);
 }
 
 #[test]

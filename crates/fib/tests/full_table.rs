@@ -7,8 +7,8 @@ use std::time::Instant;
 
 use epoch::Reader;
 use fib::{
-    Address, Dir24_8, Fib, NextHop, NextHopId, Poptrie, Prefix, Radix, Rib, Route, RouteChange, RouteFile,
-    RouteTable,
+    Address, Dir24_8, Fib, NextHop, NextHopId, Poptrie, Prefix, Radix, RangeTree, Rib, Route, RouteChange,
+    RouteFile, RouteTable,
 };
 
 /// The text of the table, or `None` after saying that the test is skipped.
@@ -104,12 +104,17 @@ fn the_full_table_is_looked_up_right_and_stays_so_through_changes() {
             ("dir24_8", Box::new(Dir24_8::new())),
             ("poptrie", Box::new(Poptrie::new())),
             ("radix", Box::new(Radix::new())),
+            ("range tree", Box::new(RangeTree::new())),
         ],
         400_000,
     );
     check::<u128>(
         &file.v6,
-        &[("poptrie", Box::new(Poptrie::new())), ("radix", Box::new(Radix::new()))],
+        &[
+            ("poptrie", Box::new(Poptrie::new())),
+            ("radix", Box::new(Radix::new())),
+            ("range tree", Box::new(RangeTree::new())),
+        ],
         300_000,
     );
 }

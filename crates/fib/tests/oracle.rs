@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use epoch::Reader;
-use fib::{Address, Dir24_8, Fib, LinearTable, NextHopId, Poptrie, Prefix, Radix, Rib};
+use fib::{Address, Dir24_8, Fib, LinearTable, NextHopId, Poptrie, Prefix, Radix, RangeTree, Rib};
 use proptest::prelude::*;
 
 /// One change: a route comes or is replaced, or goes.
@@ -93,6 +93,8 @@ thread_local! {
         Box::new(Poptrie::with_direct_bits(6)),
         Box::new(Poptrie::with_direct_bits(16)),
         Box::new(Poptrie::with_direct_bits(18)),
+        Box::new(RangeTree::with_direct_bits(6)),
+        Box::new(RangeTree::new()),
     ];
     static V6: Vec<Box<dyn Fib<u128>>> = vec![
         Box::new(LinearTable::new()),
@@ -100,6 +102,9 @@ thread_local! {
         Box::new(Poptrie::with_direct_bits(6)),
         Box::new(Poptrie::with_direct_bits(16)),
         Box::new(Poptrie::with_direct_bits(18)),
+        Box::new(RangeTree::with_direct_bits(6)),
+        Box::new(RangeTree::with_direct_bits(16)),
+        Box::new(RangeTree::new()),
     ];
 }
 

@@ -5,9 +5,9 @@ use std::sync::atomic::{AtomicU8, AtomicU16, AtomicU32, AtomicU64, Ordering, fen
 
 use epoch::{LargeArray, Reader, Table};
 
-use crate::gather::{self, ENTRIES, Gathered, LANES};
 use crate::lookup::MemoryPart;
 use crate::next_hop::NextHopId;
+use crate::simd::gather::{self, ENTRIES, Gathered, LANES};
 
 /// Numbers of groups are below this: as many may wait to be used again as are in use.
 pub(super) const GROUPS: u32 = 2 << 24;
@@ -146,7 +146,7 @@ impl<E: Entry> Blocks<E> {
     /// No routes.
     pub fn new() -> Blocks<E> {
         Blocks {
-            first: LargeArray::new(),
+            first: LargeArray::default(),
             numbers: Table::new(Numbers::new(FEWEST_NUMBERS)),
             chunks: (0..GROUPS / CHUNK).map(|_| OnceLock::new()).collect(),
         }

@@ -1,7 +1,6 @@
 //! Loads of table entries for several addresses at once, where the processor has an instruction for it (AVX-512, AVX2).
 //!
-//! The only module of this crate with `unsafe` code. Whoever calls it finishes what it leaves, one by one: elsewhere
-//! that is everything.
+//! Whoever calls it finishes what it leaves, one by one: elsewhere that is everything.
 
 use std::sync::atomic::{AtomicU8, AtomicU16};
 

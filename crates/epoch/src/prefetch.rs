@@ -1,0 +1,25 @@
+//! Asking for memory before it is needed.
+#![allow(unsafe_code)]
+
+/// Bytes of a cache line.
+#[cfg(all(target_arch = "x86_64", not(miri)))]
+const LINE: usize = 64;
+
+/// Asks the processor to bring the first two lines of `array[index]` (one, if it has no more) into its nearest cache; an index beyond the end does
+/// no harm. Many lines can be under way at once, however long the code is that runs until they are needed.
+#[inline(always)]
+pub fn prefetch<T>(array: &[T], index: usize) {
+    #[cfg(all(target_arch = "x86_64", not(miri)))]
+    {
+        use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
+        let first = array.as_ptr().wrapping_add(index).cast::<i8>();
+        // SAFETY: a prefetch of any address has no effect but on the cache.
+        unsafe { _mm_prefetch::<_MM_HINT_T0>(first) };
+        if size_of::<T>() > LINE {
+            // SAFETY: as above.
+            unsafe { _mm_prefetch::<_MM_HINT_T0>(first.wrapping_add(LINE)) };
+        }
+    }
+    #[cfg(not(all(target_arch = "x86_64", not(miri))))]
+    let _ = (array, index);
+}
