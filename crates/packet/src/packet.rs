@@ -345,20 +345,18 @@ impl Packet {
         unsafe { Some(&*h.buf_addr.add(usize::from(h.data_off) + offset).cast::<[u8; N]>()) }
     }
 
-    /// The first `N` bytes of the network header, to change; `None` if it is not marked, has been stripped, or the packet
-    /// ends before.
+    /// The first `N` bytes of the network header, to change, even when it lies before the data (stripped); `None` if it is
+    /// not marked or the packet ends before.
     #[inline]
     pub fn network_head_mut<const N: usize>(&mut self) -> Option<&mut [u8; N]> {
         let h = self.header();
-        let mark = h.vlan_tci_outer;
-        // Before the data this wraps to an offset beyond any packet's end, since data_off + data_len < 2^16.
-        let offset = usize::from(mark.wrapping_sub(h.data_off));
-        if mark == 0 || offset + N > usize::from(h.data_len) {
+        let (mark, end) = (usize::from(h.vlan_tci_outer), usize::from(h.data_off) + usize::from(h.data_len));
+        if mark == 0 || mark + N > end {
             return None;
         }
-        // SAFETY: mark + N = data_off + offset + N <= data_off + data_len <= buf_len, the buffer's bytes are initialised
-        // (`from_raw`), and `&mut self` is the only access to them.
-        unsafe { Some(&mut *h.buf_addr.add(usize::from(mark)).cast::<[u8; N]>()) }
+        // SAFETY: mark + N <= data_off + data_len <= buf_len, the buffer's bytes are initialised (`from_raw`), and
+        // `&mut self` is the only access to them.
+        unsafe { Some(&mut *h.buf_addr.add(mark).cast::<[u8; N]>()) }
     }
 
     /// Offset of the transport header in [`Packet::data`]; `None` if it is not marked or has been stripped.

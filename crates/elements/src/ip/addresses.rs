@@ -13,8 +13,8 @@ pub(crate) struct AddressSet {
     last_octets: [bool; 256],
     /// Network and mask of each member.
     members: Vec<(u32, u32)>,
-    /// The same in all lanes and network order, if they are few.
-    lanes: Vec<(U32x4, U32x4)>,
+    /// The same, if they are few.
+    lanes: Vec<Member>,
 }
 
 /// Up to as many members, comparing with each is quicker than looking an address up.
@@ -70,15 +70,43 @@ impl AddressSet {
 
 /// A small [`AddressSet`].
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Lanes<'a>(&'a [(U32x4, U32x4)]);
+pub(crate) struct Lanes<'a>(&'a [Member]);
+
+/// Network and mask in all lanes, network order in memory.
+type Member = (U32x4, U32x4);
+
+/// A set of two members: no loop, and all in registers.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Pair([Member; 2]);
 
 impl Lanes<'_> {
+    pub fn is_empty(self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// The set if it has two members.
+    pub fn pair(self) -> Option<Pair> {
+        self.0.try_into().ok().map(Pair)
+    }
+
     /// Not 0 in the lanes whose address (network order in memory) is in the set.
     #[inline(always)]
     pub fn contain(self, addresses: U32x4) -> U32x4 {
-        let member = |found, &(network, mask)| found | (addresses & mask).equal(network);
-        self.0.iter().fold(U32x4::splat(0), member)
+        self.0.iter().fold(U32x4::splat(0), |found, &member| found | is_in(addresses, member))
     }
+}
+
+impl Pair {
+    /// [`Lanes::contain`].
+    #[inline(always)]
+    pub fn contains(self, addresses: U32x4) -> U32x4 {
+        is_in(addresses, self.0[0]) | is_in(addresses, self.0[1])
+    }
+}
+
+#[inline(always)]
+fn is_in(addresses: U32x4, (network, mask): Member) -> U32x4 {
+    (addresses & mask).equal(network)
 }
 
 /// An address in all lanes, network order in memory.

@@ -47,12 +47,13 @@
 //! // cut.byte_count = 100
 //! ```
 
-use super::addresses::{AddressSet, Interfaces, Lanes, broadcast};
+use super::addresses::{AddressSet, Interfaces, broadcast};
 use epoch::{Count, PerWorker};
 use graph::{
     Agnostic, Args, Class, ConfigErrors, Configure, Cx, FromArg, Handlers, LocalCx, Loss, Out, Simple, Spec,
     Text,
 };
+use packet::lanes::U32x4;
 use packet::wire::checksum;
 use packet::wire::ipv4::{Ipv4, MIN_HEADER_LEN};
 use packet::wire::ipv4x4::Ipv4x4;
@@ -278,16 +279,17 @@ fn mark(packet: &mut Packet, offset: usize, header: usize, destination: u32) {
     packet.set_dst_ip(destination);
 }
 
-/// [`check_usual`](CheckIPHeader::check_usual) of four packets; false, and nothing changed, if one is not usual.
+/// [`check_usual`](CheckIPHeader::check_usual) of four packets; false, and nothing changed, if one is not usual. `bad`
+/// says of sources and destinations which lanes are not legal (not 0).
 #[inline(always)]
-fn check_four(packets: &mut [Packet; 4], offset: usize, sources: Lanes, destinations: Lanes) -> bool {
+fn check_four(packets: &mut [Packet; 4], offset: usize, bad: impl Fn(U32x4, U32x4) -> U32x4) -> bool {
     let Some(four) = Ipv4x4::new(packets, offset) else { return false };
     let (total, destination) = (four.total_len(), four.destination());
     // Two tests, so that what the first needs makes room in the registers for the second.
     if !(four.unusual() | four.bad_checksum()).is_zero() {
         return false;
     }
-    if !(sources.contain(four.source()) | destinations.contain(destination)).is_zero() {
+    if !bad(four.source(), destination).is_zero() {
         return false;
     }
     if !(total ^ four.room()).is_zero() {
@@ -319,10 +321,18 @@ impl<const SUM: bool> Simple for LocalCheckIPHeader<SUM> {
             false => shared.check_usual::<false>(packet, offset),
         };
         match (shared.bad_source.lanes(), shared.bad_destination.lanes()) {
-            (Some(sources), Some(destinations)) if shared.checksum => {
-                let four = |packets: &mut _| check_four(packets, offset, sources, destinations);
-                batch.sift_fours(four, usual, second);
-            }
+            (Some(sources), Some(destinations)) if shared.checksum => match sources.pair() {
+                // As it is by default.
+                Some(pair) if destinations.is_empty() => {
+                    let sets = |source, _| pair.contains(source);
+                    batch.sift_fours(|packets| check_four(packets, offset, sets), usual, second);
+                }
+                _ => {
+                    let sets =
+                        |source, destination| sources.contain(source) | destinations.contain(destination);
+                    batch.sift_fours(|packets| check_four(packets, offset, sets), usual, second);
+                }
+            },
             _ => batch.sift(usual, second),
         }
         counts.good.add(batch.len() as u64);

@@ -175,7 +175,7 @@ impl<S: Structure> Element for LocalIPLookup<S> {
         let (ways, hops) = (&self.ways[..], &self.hops[..n]);
         let hop_of = |bits: u32| ways.get(bits as usize).copied().unwrap_or(NOWHERE);
         let (mut all, mut any) = (Hop(u64::MAX), Hop(0));
-        let one = |(packet, number): (&mut Packet, &Option<NextHopId>)| {
+        let mut one = |(packet, number): (&mut Packet, &Option<NextHopId>)| {
             let bits = NextHopId::bits(*number);
             let hop = hop_of(bits);
             (all.0, any.0) = (all.0 & hop.0, any.0 | hop.0);
@@ -184,7 +184,12 @@ impl<S: Structure> Element for LocalIPLookup<S> {
                 packet.set_dst_ip(hop.gateway());
             }
         };
-        batch.iter_mut().zip(hops).for_each(one);
+        let (packets, more) = batch.as_mut_slice().as_chunks_mut::<4>();
+        let (numbers, rest) = hops.as_chunks::<4>();
+        for ([a, b, c, d], [e, f, g, h]) in packets.iter_mut().zip(numbers) {
+            [(a, e), (b, f), (c, g), (d, h)].into_iter().for_each(&mut one);
+        }
+        more.iter_mut().zip(rest).for_each(one);
         // The same output for each, if no bit is in some and not in others.
         if all.port() == any.port() && any.port() != NOWHERE.port() {
             return out.emit(any.port() as usize, batch);
