@@ -180,6 +180,25 @@ mod tests {
     }
 
     #[test]
+    fn four_at_once_as_one_by_one() {
+        let set = |text: &str| AddressSet::from_arg(&Text::verbatim(text, Span::default())).unwrap();
+        let addresses = ["0.0.0.0", "10.1.2.3", "255.255.255.255", "224.9.9.9"];
+        let bits = addresses.map(|a| a.parse::<std::net::Ipv4Addr>().unwrap().to_bits());
+        let memory = U32x4::from_array(bits.map(u32::swap_bytes));
+        for text in ["", "0.0.0.0 255.255.255.255", "224.0.0.0/4", "10.1.0.0/16 224.0.0.0/8 1.2.3.4"] {
+            let set = set(text);
+            let lanes = set.lanes().unwrap();
+            let want = bits.map(|a| set.contains(a));
+            assert_eq!(lanes.contain(memory).to_array().map(|lane| lane != 0), want, "{text}");
+            assert_eq!(lanes.is_empty(), text.is_empty());
+            let pair = lanes.pair().map(|pair| pair.contains(memory).to_array().map(|lane| lane != 0));
+            assert_eq!(pair, (text.split(' ').count() == 2).then_some(want), "{text}");
+        }
+        let many: Vec<String> = (0..=FEW).map(|i| format!("10.0.0.{i}")).collect();
+        assert!(set(&many[1..].join(" ")).lanes().is_some() && set(&many.join(" ")).lanes().is_none());
+    }
+
+    #[test]
     fn broadcast_addresses() {
         let p = |text: &str| Ipv4Prefix::from_arg(&Text::verbatim(text, Span::default())).unwrap();
         assert_eq!(broadcast(p("10.1.2.3/24")), Some(0x0a01_02ff));

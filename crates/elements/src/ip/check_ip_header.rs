@@ -416,6 +416,7 @@ mod tests {
             len in 14usize..60,
             offset in prop_oneof![Just(0usize), Just(14)],
             sound in prop_oneof![8 => Just(true), 1 => Just(false)],
+            place in 0usize..4,
         ) {
             let set = |text: &str| AddressSet::from_arg(&Text::verbatim(text, Span::default())).unwrap();
             let element = CheckIPHeader::<true> {
@@ -440,7 +441,7 @@ mod tests {
             if sound {
                 ipv4::set_checksum(ip);
             }
-            let pool = Pool::heap(2, 256);
+            let pool = Pool::heap(8, 256);
             let facts = |p: &Packet| (p.data().to_vec(), p.network_offset(), p.transport_offset(), p.dst_ip());
             let (mut short, mut long) = (pool.packet(&bytes).unwrap(), pool.packet(&bytes).unwrap());
             let (usual, all) = (element.check_usual::<true>(&mut short, offset), element.check(&mut long));
@@ -450,6 +451,24 @@ mod tests {
             } else {
                 prop_assert_eq!(short.data(), &bytes[..]);
             }
+            // Three that are good and this one: done with together if and only if this one is plainly good, too.
+            let mut good = vec![0xa5; offset + 24];
+            good[offset..].copy_from_slice(&header(|h| h[12..20].copy_from_slice(&[11, 0, 0, 1, 12, 0, 0, 1])));
+            let mut four: [Packet; 4] =
+                std::array::from_fn(|i| pool.packet(if i == place { &bytes } else { &good }).unwrap());
+            let (sources, destinations) = (element.bad_source.lanes().unwrap(), element.bad_destination.lanes().unwrap());
+            let sets = |source, destination| sources.contain(source) | destinations.contain(destination);
+            let done = check_four(&mut four, offset, sets);
+            let plainly_good = all.is_ok() && first == 0x45 && !element.bad_source.contains(u32::from_be_bytes(addresses[..4].try_into().unwrap()));
+            prop_assert_eq!(done, plainly_good);
+            for (i, packet) in four.iter().enumerate() {
+                match (done, i == place) {
+                    (true, true) => prop_assert_eq!(facts(packet), facts(&long)),
+                    (true, false) => prop_assert_eq!((packet.network_offset(), packet.transport_offset(), packet.dst_ip()), (Some(offset), Some(offset + 20), 0x0c00_0001)),
+                    (false, _) => prop_assert_eq!((packet.network_offset(), packet.transport_offset(), packet.dst_ip()), (None, None, 0)),
+                }
+            }
+            four.into_iter().for_each(Packet::free);
             // It must not send everything the long way.
             if all.is_ok() && first == 0x45 && addresses[0] > 10 && addresses[0] < 127 && addresses[4] > 10 && addresses[4] < 127 {
                 prop_assert!(usual.is_ok());

@@ -1,7 +1,7 @@
 //! `DecIPTTL`: decrements the time to live of IPv4 packets and mends the checksum.
 //!
 //! A packet whose TTL is 1 or 0 has expired (RFC 1812 §5.3.1) and is not changed. Packets must have a network header
-//! mark, as `CheckIPHeader` sets it.
+//! mark, as `CheckIPHeader` sets it; a header that was stripped since is found all the same.
 //!
 //! # Arguments
 //! - `MULTICAST`: false = packets to multicast addresses pass as they are. Default true.
@@ -147,6 +147,11 @@ mod tests {
         let element = DecIPTTL { multicast: true, drops: PerWorker::new(1) };
         let mut packet = Pool::heap(4, 256).packet(&[0x45; 20]).unwrap();
         assert_eq!(element.decrement(&mut packet), Err(NO_HEADER));
+        packet.set_network_offset(0);
+        packet.truncate(19);
+        assert_eq!(element.decrement(&mut packet), Err(NO_HEADER));
+        assert!(packet.put(1) && packet.pull(20));
+        assert_eq!(element.decrement(&mut packet), Ok(()), "stripped, but there");
         packet.free();
     }
 }
