@@ -106,10 +106,13 @@ mod tests {
         batch
     }
 
-    fn marks(batch: &Batch) -> Vec<(Option<usize>, Option<usize>, Option<usize>, u32, u32, u32)> {
+    /// Offsets of the marked headers; next hop, destination, flow hash.
+    type Marks = ([Option<usize>; 3], [u32; 3]);
+
+    fn marks(batch: &Batch) -> Vec<Marks> {
         let of = |p: &crate::Packet| {
-            let (mac, network, transport) = (p.mac_offset(), p.network_offset(), p.transport_offset());
-            (mac, network, transport, p.next_hop(), p.dst_ip(), p.flow_hash())
+            let marked = [p.mac_offset(), p.network_offset(), p.transport_offset()];
+            (marked, [p.next_hop(), p.dst_ip(), p.flow_hash()])
         };
         batch.iter().map(of).collect()
     }
@@ -117,7 +120,7 @@ mod tests {
     #[test]
     fn whoever_looks_sees_clean_marks() {
         let pool = Pool::heap(8, 256);
-        let clean = |hash| (Some(0), None, None, 0, 0, hash);
+        let clean = |hash| ([Some(0), None, None], [0, 0, hash]);
         for (due, hashes) in [(Settle::ClearHash, [0, 0]), (Settle::KeepHash, [0xabcd, 0])] {
             let batch = received(&pool, due);
             assert_eq!(batch.len(), 2);

@@ -96,7 +96,7 @@ mod tests {
             packet
         });
         let four = Ipv4x4::new(&packets, 2).unwrap();
-        let views = heads.each_ref().map(|head| Ipv4::of(head));
+        let views = heads.each_ref().map(Ipv4::of);
         assert_eq!(four.total_len().to_array(), [24, 25, 26, 27]);
         assert_eq!(four.room().to_array(), [26; 4]);
         assert_eq!(four.source().swap_bytes().to_array(), views.map(|v| v.source()));
