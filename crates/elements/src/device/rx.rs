@@ -198,7 +198,7 @@ impl LocalRx {
             self.annotate(&mut batch, cx);
         }
         if self.shared.wish.force_ip {
-            batch.retain(|p| mark_ip(p, LinkType::Ethernet), |p| out.lose(p, NOT_IP));
+            keep_ip(&mut batch, out);
         }
         match &mut self.steer {
             Some(steer) => steer.spread(batch, out),
@@ -216,6 +216,12 @@ impl LocalRx {
             packet.set_packet_type(kind);
         }
     }
+}
+
+/// Keeps IP packets only, with their header marked. Not inlined: it needs more stack than all the rest.
+#[inline(never)]
+fn keep_ip(batch: &mut Batch, out: &mut Out<'_>) {
+    batch.retain(|p| mark_ip(p, LinkType::Ethernet), |p| out.lose(p, NOT_IP));
 }
 
 impl Queue {
