@@ -21,7 +21,6 @@ fn main() {
         shim.flag(flag);
     }
     shim.compile("routebricks_dpdk_shim");
-    lookups6(&cflags);
     for lib in &libs {
         if let Some(dir) = lib.strip_prefix("-L") {
             println!("cargo:rustc-link-search=native={dir}");
@@ -33,13 +32,16 @@ fn main() {
     rivals(&cflags);
 }
 
-/// DPDK's own lookup tables, for `benches/lookups` and nothing else.
+/// DPDK's own lookup tables, for the benches and nothing else.
 fn rivals(cflags: &[String]) {
-    println!("cargo:rerun-if-changed=benches/lookups/rivals.c");
-    println!("cargo:rerun-if-changed=benches/lookups/rivals.h");
     let mut rivals = cc::Build::new();
     // No link line for the library: its users must not get these tables.
-    rivals.file("benches/lookups/rivals.c").std("gnu11").opt_level(3).warnings(true).cargo_metadata(false);
+    rivals.std("gnu11").opt_level(3).warnings(true).cargo_metadata(false);
+    for source in ["benches/lookups/rivals.c", "benches/fib6.c"] {
+        println!("cargo:rerun-if-changed={source}");
+        println!("cargo:rerun-if-changed={}", source.replace(".c", ".h"));
+        rivals.file(source);
+    }
     for flag in cflags {
         rivals.flag(flag);
     }
@@ -50,18 +52,6 @@ fn rivals(cflags: &[String]) {
     for library in ["rte_fib", "rte_lpm", "rte_eal"] {
         println!("cargo:rustc-link-arg-benches=-l{library}");
     }
-}
-
-/// What `benches/lookups6.rs` calls; whatever else links this archive takes nothing out of it.
-fn lookups6(cflags: &[String]) {
-    println!("cargo:rerun-if-changed=benches/fib6.c");
-    println!("cargo:rerun-if-changed=benches/fib6.h");
-    let mut shim = cc::Build::new();
-    shim.file("benches/fib6.c").std("gnu11").opt_level(3).warnings(true);
-    for flag in cflags {
-        shim.flag(flag);
-    }
-    shim.compile("routebricks_dpdk_fib6");
 }
 
 /// Asks pkg-config, or ends the build with what to install.

@@ -8,14 +8,16 @@
 
 use std::ffi::{CString, c_char, c_int, c_uint, c_void};
 use std::path::PathBuf;
-use std::process::Command;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 // Brings DPDK's libraries and the shim.
 use dpdk as _;
 use epoch::{Reader, tsc, tsc_hz};
-use fib::{Fib, NextHop, NextHopId, Poptrie, Prefix, Prefix6, RangeTree, Rib, RouteFile, synth};
+use fib::{Fib, NextHop, NextHopId, Poptrie, Prefix, Prefix6, RangeTree, Rib, synth};
 use serde_json::json;
+
+mod common;
+use common::{Random, Spread, Zipf, processor_time, read_routes};
 
 /// Routes of the made-up table: as many as the real one has.
 const ROUTES: usize = 160_147;
@@ -112,34 +114,16 @@ impl Contender {
     }
 }
 
-struct Random(u64);
-
-impl Random {
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-        z ^ (z >> 31)
-    }
-
-    fn below(&mut self, limit: usize) -> usize {
-        ((u128::from(self.next()) * limit as u128) >> 64) as usize
-    }
-
-    fn within(&mut self, prefix: Prefix6) -> u128 {
-        let bits = u128::from(self.next()) << 64 | u128::from(self.next());
-        prefix.first() | (bits & (prefix.first() ^ prefix.last()))
-    }
+fn within(random: &mut Random, prefix: Prefix6) -> u128 {
+    let bits = u128::from(random.next()) << 64 | u128::from(random.next());
+    prefix.first() | (bits & (prefix.first() ^ prefix.last()))
 }
 
 /// The prefixes of the real table, or of a made-up one, and what they are.
 fn prefixes() -> (&'static str, Vec<Prefix6>) {
     let beside = || PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../../../shared/data"));
     let dir = std::env::var_os("ROUTEBRICKS_DATA").map_or_else(beside, PathBuf::from);
-    let text = Command::new("gzip").arg("-dc").arg(dir.join("bgp-full-table.txt.gz")).output();
-    if let Some(text) = text.ok().filter(|output| output.status.success()) {
-        let file = RouteFile::parse(&text.stdout, Some(0)).expect("the table is well formed");
+    if let Ok(file) = read_routes(&dir.join("bgp-full-table.txt.gz")) {
         return ("bgp-full-table", file.v6.iter().map(|route| route.prefix).collect());
     }
     let hop = NextHop { gateway: None, port: 0 };
@@ -149,28 +133,20 @@ fn prefixes() -> (&'static str, Vec<Prefix6>) {
 
 fn patterns(prefixes: &[Prefix6]) -> Vec<Pattern> {
     let mut random = Random(1);
+    let draw = |random: &mut Random, index: usize| within(random, prefixes[index]);
     let mut uniform = || {
         let index = random.below(prefixes.len());
-        random.within(prefixes[index])
+        draw(&mut random, index)
     };
     let uniform = (0..ADDRESSES).map(|_| uniform()).collect();
-    // Zipf with exponent 1: the n-th popular prefix is drawn with a weight of 1/n.
-    let mut order: Vec<_> = (0..prefixes.len()).collect();
-    for i in (1..order.len()).rev() {
-        order.swap(i, random.below(i + 1));
-    }
-    let mut sums = Vec::with_capacity(order.len());
-    let total = (1..=order.len()).fold(0.0, |sum, n| {
-        sums.push(sum + 1.0 / n as f64);
-        sum + 1.0 / n as f64
-    });
-    let mut zipf = || {
-        let at = total * (random.next() >> 11) as f64 / (1u64 << 53) as f64;
-        let rank = sums.partition_point(|&sum| sum <= at).min(order.len() - 1);
-        random.within(prefixes[order[rank]])
+    let zipf = Zipf::new(prefixes.len(), &mut random);
+    let mut popular = || {
+        let index = zipf.draw(&mut random);
+        draw(&mut random, index)
     };
-    let zipf = (0..ADDRESSES).map(|_| zipf()).collect();
-    let space = (0..ADDRESSES).map(|_| random.within("2000::/3".parse().expect("a prefix"))).collect();
+    let zipf = (0..ADDRESSES).map(|_| popular()).collect();
+    let all = "2000::/3".parse().expect("a prefix");
+    let space = (0..ADDRESSES).map(|_| within(&mut random, all)).collect();
     vec![
         Pattern::new("uniform over prefixes", uniform),
         Pattern::new("zipf over prefixes", zipf),
@@ -234,14 +210,6 @@ fn ours(rib: &Rib<u128>) -> Vec<Contender> {
     made.into_iter().map(fill).collect()
 }
 
-/// Processor time that this thread has used.
-fn cpu_seconds() -> f64 {
-    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: the structure is valid for writes.
-    unsafe { libc::clock_gettime(libc::CLOCK_THREAD_CPUTIME_ID, &raw mut time) };
-    time.tv_sec as f64 + time.tv_nsec as f64 / 1e9
-}
-
 /// Looks up until phase 2 begins; leaves the rates of phases 0 and 1.
 fn read(fib: &RangeTree<u128>, addrs: &[u128], phase: &AtomicUsize, rates: &[AtomicU64; 2]) {
     let mut reader = Reader::new();
@@ -271,7 +239,7 @@ fn updates(table: &str, prefixes: &[Prefix6], rib: &Rib<u128>) {
     let addrs: Vec<_> = (0..1 << 16)
         .map(|_| {
             let index = random.below(prefixes.len());
-            random.within(prefixes[index])
+            within(&mut random, prefixes[index])
         })
         .collect();
     let (phase, rates) = (AtomicUsize::new(0), [AtomicU64::new(0), AtomicU64::new(0)]);
@@ -281,7 +249,7 @@ fn updates(table: &str, prefixes: &[Prefix6], rib: &Rib<u128>) {
         scope.spawn(|| read(&fib, &addrs, &phase, &rates));
         std::thread::sleep(std::time::Duration::from_secs(1));
         phase.store(1, Ordering::Relaxed);
-        let start = cpu_seconds();
+        let start = processor_time();
         for i in 0..UPDATES {
             let prefix = prefixes[random.below(prefixes.len())];
             let begun = tsc();
@@ -295,7 +263,7 @@ fn updates(table: &str, prefixes: &[Prefix6], rib: &Rib<u128>) {
             all.push((end - begun) as f64);
             alone.push((end - changed) as f64);
         }
-        took = cpu_seconds() - start;
+        took = processor_time() - start;
         phase.store(2, Ordering::Relaxed);
     });
     let micros = |values: &mut Vec<f64>| {
@@ -320,18 +288,6 @@ fn updates(table: &str, prefixes: &[Prefix6], rib: &Rib<u128>) {
     println!("{line}");
 }
 
-/// Lowest, middle, highest.
-fn spread(values: &[f64]) -> [f64; 3] {
-    let mut sorted = values.to_vec();
-    sorted.sort_by(f64::total_cmp);
-    [sorted[0], sorted[sorted.len() / 2], sorted[sorted.len() - 1]]
-}
-
-fn rounded(values: [f64; 3]) -> serde_json::Value {
-    let [min, median, max] = values.map(|value| (value * 1000.0).round() / 1000.0);
-    json!({"min": min, "median": median, "max": max})
-}
-
 /// Lets the contenders look up by turns, and writes down how long each took.
 fn compare(table: &str, routes: usize, contenders: &[Contender], pattern: &mut Pattern) {
     let reference = contenders.iter().position(|c| c.name == "rte_fib6 AVX-512");
@@ -342,23 +298,23 @@ fn compare(table: &str, routes: usize, contenders: &[Contender], pattern: &mut P
         }
     }
     for (contender, times) in contenders.iter().zip(&cycles) {
-        let rate = spread(&times.iter().map(|t| tsc_hz() as f64 / t / 1e6).collect::<Vec<_>>());
-        let ratios =
-            reference.map(|r| spread(&cycles[r].iter().zip(times).map(|(r, t)| r / t).collect::<Vec<_>>()));
-        let cell = format!("{:.1} ({:.1}–{:.1})", rate[1], rate[0], rate[2]);
+        let rate = Spread::of(&times.iter().map(|t| tsc_hz() as f64 / t / 1e6).collect::<Vec<_>>());
+        let ratios = reference
+            .map(|r| Spread::of(&cycles[r].iter().zip(times).map(|(r, t)| r / t).collect::<Vec<_>>()));
+        let (took, cell) = (Spread::of(times), rate.cell(1));
         eprintln!(
             "{:<24}{:<20}{:>10.1}{cell:>26}{:>10.2}{:>10.1}",
             pattern.name,
             contender.name,
-            spread(times)[1],
-            ratios.map_or(f64::NAN, |r| r[1]),
+            took.median,
+            ratios.map_or(f64::NAN, |r| r.median),
             contender.bytes as f64 / 1e6
         );
         let line = json!({
             "schema": "routebricks.lookups6/1", "table": table, "routes": routes,
             "pattern": pattern.name, "structure": contender.name, "batch": BATCH, "rounds": ROUNDS,
-            "tsc_cycles": rounded(spread(times)), "million_per_second": rounded(rate),
-            "ratio_to_rte_fib6": ratios.map(rounded), "bytes": contender.bytes,
+            "tsc_cycles": took.json(), "million_per_second": rate.json(),
+            "ratio_to_rte_fib6": ratios.map(Spread::json), "bytes": contender.bytes,
         });
         println!("{line}");
     }

@@ -3,6 +3,8 @@
 //! `cargo bench -p dpdk --bench lookups -- [OPTIONS]`, see `--help`.
 #![allow(missing_docs, clippy::expect_used, reason = "a bench has nobody to hand an error to")]
 
+#[path = "../common/mod.rs"]
+mod common;
 mod report;
 mod rivals;
 mod traffic;

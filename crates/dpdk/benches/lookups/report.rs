@@ -1,34 +1,8 @@
 //! Figures as lines of JSON on standard output and as a table on standard error.
 
-use serde_json::{Value, json};
+use serde_json::json;
 
-/// Lowest, middle and highest of some values.
-#[derive(Clone, Copy)]
-pub struct Spread {
-    pub min: f64,
-    pub median: f64,
-    pub max: f64,
-}
-
-impl Spread {
-    /// Of at least one value.
-    pub fn of(values: &[f64]) -> Spread {
-        let mut sorted = values.to_vec();
-        sorted.sort_by(f64::total_cmp);
-        let last = sorted.len() - 1;
-        let median = f64::midpoint(sorted[last / 2], sorted[sorted.len() / 2]);
-        Spread { min: sorted[0], median, max: sorted[last] }
-    }
-
-    fn json(self) -> Value {
-        let round = |x: f64| (x * 1000.0).round() / 1000.0;
-        json!({"min": round(self.min), "median": round(self.median), "max": round(self.max)})
-    }
-
-    pub fn cell(self, digits: usize) -> String {
-        format!("{:.digits$} ({:.digits$}–{:.digits$})", self.median, self.min, self.max)
-    }
-}
+use crate::common::Spread;
 
 /// What all figures of a run have in common.
 pub struct Report {

@@ -7,11 +7,10 @@ use std::time::{Duration, Instant};
 use epoch::Reader;
 use fib::{Dir24_8, Fib, NextHopId, Rib, Route, RouteChange, RouteTable};
 
-use nix::time::{ClockId, clock_gettime};
-
+use crate::common::{Random, processor_time};
 use crate::report::Report;
 use crate::rivals::RteFib;
-use crate::traffic::Random;
+use crate::traffic::SEED;
 use crate::{Options, hop, pin};
 
 /// How long the reader's rate is taken, with and without updates in turn.
@@ -118,12 +117,6 @@ fn write(writer: &mut dyn Writer, kind: Kind, routes: &[Route<u32>], next_hops: 
     made
 }
 
-/// Seconds that the calling thread has run: on a busy machine fewer than have passed.
-fn processor_time() -> f64 {
-    let now = clock_gettime(ClockId::CLOCK_THREAD_CPUTIME_ID).expect("every Linux has this clock");
-    Duration::from(now).as_secs_f64()
-}
-
 /// Looks up a batch.
 type LookUp<'l> = &'l (dyn Fn(&mut Reader, &mut [Option<NextHopId>], &[u32]) + Sync);
 
@@ -208,7 +201,7 @@ pub fn run(
     rival: RteFib,
 ) -> Result<(), String> {
     // In random order, but one after the other in memory, as they come in from a neighbour.
-    let routes: Vec<_> = Random::new().order(routes.len()).into_iter().map(|i| routes[i]).collect();
+    let routes: Vec<_> = Random(SEED).order(routes.len()).into_iter().map(|i| routes[i]).collect();
     let routes = &routes[..];
     // The reader stays on the core of the lookups.
     pin(usize::from(options.core == 0))?;
