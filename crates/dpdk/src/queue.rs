@@ -228,8 +228,9 @@ impl DpdkTx {
                 return 0;
             }
             bytes = bytes_of(packets);
-            // SAFETY: the queue is ours alone and its port is open. All packets are DPDK's, unshared and of one
-            // segment, without flags that ask the driver for anything.
+            // SAFETY: the queue is ours alone and its port is open. All packets are unshared, of one segment, without
+            // flags that ask the driver for anything, and of our pool: `can_send` saw to that, or no heap buffer has ever
+            // been, and then all are of the only other pool that a process has (its name admits no second one).
             let n = unsafe {
                 raw::rb_tx_burst(
                     self.place.port,

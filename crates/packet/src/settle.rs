@@ -48,6 +48,7 @@ unsafe fn settle_all<const HASHES: bool>(headers: &[NonNull<Header>]) {
         let h = unsafe { &mut *header.as_ptr() };
         h.port = h.data_off;
         h.prefetch_data();
+        // As `Packet::clear_marks`, in the order in which the compiler makes three stores of it.
         (h.packet_type, h.vlan_tci, h.vlan_tci_outer, h.hash_hi) = (0, 0, 0, 0);
         if HASHES {
             flags &= h.ol_flags;

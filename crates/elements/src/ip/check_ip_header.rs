@@ -213,12 +213,12 @@ impl<const SUM: bool> CheckIPHeader<SUM> {
     /// Marks the packet if it is good and as nearly all are: its header has 20 bytes, its addresses are plainly in none
     /// of the sets. Else [`check`](Self::check) knows more.
     #[inline(always)]
-    fn check_usual<const CHECKSUM: bool>(&self, packet: &mut Packet, offset: usize) -> Result<(), ()> {
+    fn check_usual(&self, packet: &mut Packet, offset: usize) -> Result<(), ()> {
         let head = packet.head::<MIN_HEADER_LEN>(offset).ok_or(())?;
         let (total, room) = (usize::from(Ipv4::of(head).total_len()), packet.len() - offset);
         // One comparison for both bounds: below 20 this wraps.
         let plausible = total.wrapping_sub(MIN_HEADER_LEN) <= room - MIN_HEADER_LEN;
-        if head[0] != 0x45 || !plausible || CHECKSUM && !checksum::is_valid_20(head) {
+        if head[0] != 0x45 || !plausible || self.checksum && !checksum::is_valid_20(head) {
             return Err(());
         }
         let (words, _) = head.as_chunks::<4>();
@@ -316,10 +316,7 @@ impl<const SUM: bool> Simple for LocalCheckIPHeader<SUM> {
         };
         // By value, for the loops to keep it in a register.
         let offset = shared.offset;
-        let usual = |packet: &mut Packet| match shared.checksum {
-            true => shared.check_usual::<true>(packet, offset),
-            false => shared.check_usual::<false>(packet, offset),
-        };
+        let usual = |packet: &mut Packet| shared.check_usual(packet, offset);
         match (shared.bad_source.lanes(), shared.bad_destination.lanes()) {
             (Some(sources), Some(destinations)) if shared.checksum => match sources.pair() {
                 // As it is by default.
@@ -444,7 +441,7 @@ mod tests {
             let pool = Pool::heap(8, 256);
             let facts = |p: &Packet| (p.data().to_vec(), p.network_offset(), p.transport_offset(), p.dst_ip());
             let (mut short, mut long) = (pool.packet(&bytes).unwrap(), pool.packet(&bytes).unwrap());
-            let (usual, all) = (element.check_usual::<true>(&mut short, offset), element.check(&mut long));
+            let (usual, all) = (element.check_usual(&mut short, offset), element.check(&mut long));
             if usual.is_ok() {
                 prop_assert_eq!(all, Ok(()));
                 prop_assert_eq!(facts(&short), facts(&long));
