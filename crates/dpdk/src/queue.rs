@@ -52,50 +52,47 @@ impl DpdkRx {
         }
     }
 
-    /// Receives behind what is in the batch.
+    /// Receives a batch, and adds to `moved` what that was.
     #[inline(always)]
-    fn receive(&mut self, batch: &mut Batch, max: usize) -> Moved {
+    fn receive(&mut self, max: usize, moved: &mut Moved) -> Batch {
         if self.reads.len() > 1 {
             self.turn = (self.turn + 1) % self.reads.len();
             self.place.queue = self.reads[self.turn];
         }
         let due = if self.hashes { Settle::KeepHash } else { Settle::ClearHash };
         let DpdkRx { place, losses, .. } = self;
-        let mut moved = Moved::default();
         let fill = |slots: &mut [MaybeUninit<NonNull<Header>>]| {
             let room = slots.len() as u16;
             // SAFETY: the queue is ours alone and its port is open; there is room for as many pointers.
             let n = unsafe { raw::rb_rx_burst(place.port, place.queue, slots.as_mut_ptr().cast(), room) };
-            let got = &mut slots[..usize::from(n.min(room))];
-            if got.is_empty() {
-                return 0;
-            }
-            // SAFETY: the driver wrote n pointers to packets that are ours now.
+            let n = usize::from(n.min(room));
+            // SAFETY: the driver wrote n pointers, at most as many as there is room for, to packets that are ours now.
             let got: &mut [NonNull<Header>] =
-                unsafe { std::slice::from_raw_parts_mut(got.as_mut_ptr().cast(), got.len()) };
+                unsafe { std::slice::from_raw_parts_mut(slots.as_mut_ptr().cast(), n) };
             let seen = survey(got);
-            moved = if seen.plain {
-                Moved { packets: got.len(), bytes: seen.bytes, lost: 0 }
+            let got = if seen.plain || n == 0 {
+                Moved { packets: n, bytes: seen.bytes, lost: 0 }
             } else {
                 own(got, place, losses)
             };
-            moved.packets
+            *moved += got;
+            (got.packets, got.bytes)
         };
         // SAFETY: after `survey` or `own` each pointer is a packet of its own in one buffer of its own; drivers take
         // buffers from the pool that their queue was set up with, which is ours, and set offsets and lengths.
-        unsafe { batch.fill_raw(max, Some(due), fill) };
-        moved
+        unsafe { Batch::receive_raw(max, due, fill) }
     }
 }
 
 impl RxQueue for DpdkRx {
     #[inline]
     fn rx(&mut self, batch: &mut Batch, max: usize) -> Moved {
-        if self.ahead.is_empty() && max.min(batch.room()) >= LEAST {
-            self.receive(batch, max)
-        } else {
-            self.rx_few(batch, max)
+        if max < LEAST || !batch.is_empty() || !self.ahead.is_empty() {
+            return self.rx_few(batch, max);
         }
+        let mut moved = Moved::default();
+        *batch = self.receive(max, &mut moved);
+        moved
     }
 
     fn losses(&self) -> &[(&'static str, u64)] {
@@ -104,17 +101,15 @@ impl RxQueue for DpdkRx {
 }
 
 impl DpdkRx {
+    /// Receives fewer than drivers may give at once, or behind packets.
     #[cold]
     fn rx_few(&mut self, batch: &mut Batch, max: usize) -> Moved {
-        let mut lost = 0;
+        let mut got = Moved::default();
         if self.ahead.is_empty() {
-            let mut ahead = Batch::empty();
-            // Not back here: nothing is ahead, and this is enough at once.
-            lost = self.rx(&mut ahead, LEAST).lost;
-            self.ahead = ahead;
+            self.ahead = self.receive(LEAST, &mut got);
         }
         let rest = self.ahead.split_off(max.min(batch.room()));
-        let moved = Moved { lost, ..Moved::all(&self.ahead) };
+        let moved = Moved { lost: got.lost, ..Moved::all(&self.ahead) };
         batch.append(&mut self.ahead);
         self.ahead = rest;
         moved
@@ -135,23 +130,20 @@ struct Seen {
 }
 
 /// Looks over packets from the driver.
-#[inline]
+#[inline(always)]
 fn survey(packets: &[NonNull<Header>]) -> Seen {
-    let (mut bytes, mut refcnt, mut segments, mut flags) = (0, 0, 0, 0);
-    let mut add = |packet: &NonNull<Header>| {
-        // Field by field: a driver has stored them one by one just now, and a load of several would wait for all.
+    let (mut bytes, mut counts, mut flags) = (0, 0, 0);
+    for packet in packets {
         // SAFETY: the driver gave us the packet, so its header is live and ours.
         let h = unsafe { packet.as_ref() };
         bytes += u64::from(h.data_len);
-        refcnt |= h.refcnt;
-        segments |= h.nb_segs;
+        // One load, and no more than that: these two a driver leaves as they are in the pool, but what it stores field
+        // by field, a load of several fields would wait for.
+        counts |= u32::from(h.refcnt) | u32::from(h.nb_segs) << 16;
         flags |= h.ol_flags;
-    };
-    let (fours, rest) = packets.as_chunks::<4>();
-    fours.iter().flatten().for_each(&mut add);
-    rest.iter().for_each(&mut add);
+    }
     // References and segments are never 0, so if all together have no other bit than 1, each is 1.
-    Seen { plain: refcnt == 1 && segments == 1 && flags & raw::RB_NOT_OURS == 0, bytes }
+    Seen { plain: counts == 0x0001_0001 && flags & raw::RB_NOT_OURS == 0, bytes }
 }
 
 /// Copies packets that are not plain into buffers of their own; loses those that do not fit. Returns how many are
@@ -222,12 +214,13 @@ impl DpdkTx {
     #[inline(always)]
     fn send(&self, batch: &mut Batch) -> Option<Moved> {
         let (mut good, mut bytes) = (true, 0);
+        let received = batch.bytes_received();
         let send = |packets: &mut [NonNull<Header>]| {
             good = self.can_send(packets);
             if !good {
                 return 0;
             }
-            bytes = bytes_of(packets);
+            bytes = received.unwrap_or_else(|| bytes_of(packets));
             // SAFETY: the queue is ours alone and its port is open. All packets are unshared, of one segment, without
             // flags that ask the driver for anything, and of our pool: `can_send` saw to that, or no heap buffer has ever
             // been, and then all are of the only other pool that a process has (its name admits no second one).

@@ -121,6 +121,8 @@ impl RxPort {
         let queues: Vec<Queue> = mine.map(|(_, rx)| Queue { rx, seen: Vec::new() }).collect();
         let spread = usize::from(self.queues) < self.workers.len() && !queues.is_empty();
         LocalRx {
+            burst: self.wish.burst,
+            plain: !(spread || cx.annotations || self.wish.force_ip),
             worker: cx.worker,
             mac: self.port.get().and_then(|p| p.mac()),
             queues,
@@ -178,14 +180,18 @@ pub struct LocalRx {
     steer: Option<Steer>,
     annotations: bool,
     mac: Option<Mac>,
+    burst: usize,
+    /// What is received is passed on as it is.
+    plain: bool,
 }
 
 impl LocalRx {
     /// One burst from one queue. True if there was something.
+    #[inline]
     fn poll(&mut self, queue: usize, cx: &Cx<'_>, out: &mut Out<'_>) -> bool {
         let Some(q) = self.queues.get_mut(queue) else { return false };
         let mut batch = Batch::empty();
-        let moved = q.rx.rx(&mut batch, self.shared.wish.burst);
+        let moved = q.rx.rx(&mut batch, self.burst);
         if moved.lost > 0 {
             q.count_losses(out);
         }
@@ -194,17 +200,38 @@ impl LocalRx {
         }
         out.made(moved.packets);
         self.shared.tallies[self.worker].add(moved.packets as u64, moved.bytes);
+        if self.plain {
+            out.emit(0, batch);
+        } else {
+            self.prepare_and_emit(batch, cx, out);
+        }
+        true
+    }
+
+    /// Not inlined: it needs more stack than all the rest.
+    #[inline(never)]
+    fn prepare_and_emit(&mut self, mut batch: Batch, cx: &Cx<'_>, out: &mut Out<'_>) {
         if self.annotations {
             self.annotate(&mut batch, cx);
         }
         if self.shared.wish.force_ip {
-            keep_ip(&mut batch, out);
+            batch.retain(|p| mark_ip(p, LinkType::Ethernet), |p| out.lose(p, NOT_IP));
         }
         match &mut self.steer {
             Some(steer) => steer.spread(batch, out),
             None => out.emit(0, batch),
         }
-        true
+    }
+
+    /// Gives up a queue from which nothing will come any more.
+    #[inline(never)]
+    fn close_if_finished(&mut self, queue: usize) -> bool {
+        let finished = self.queues.get(queue).is_some_and(|q| q.rx.finished());
+        if finished {
+            self.queues.remove(queue);
+            self.shared.open.fetch_sub(1, Relaxed);
+        }
+        finished
     }
 
     fn annotate(&self, batch: &mut Batch, cx: &Cx<'_>) {
@@ -216,12 +243,6 @@ impl LocalRx {
             packet.set_packet_type(kind);
         }
     }
-}
-
-/// Keeps IP packets only, with their header marked. Not inlined: it needs more stack than all the rest.
-#[inline(never)]
-fn keep_ip(batch: &mut Batch, out: &mut Out<'_>) {
-    batch.retain(|p| mark_ip(p, LinkType::Ethernet), |p| out.lose(p, NOT_IP));
 }
 
 impl Queue {
@@ -272,9 +293,7 @@ impl Element for LocalRx {
         while i < self.queues.len() {
             if self.poll(i, cx, out) {
                 useful = true;
-            } else if self.queues.get(i).is_some_and(|q| q.rx.finished()) {
-                self.queues.remove(i);
-                self.shared.open.fetch_sub(1, Relaxed);
+            } else if self.close_if_finished(i) {
                 continue;
             }
             i += 1;

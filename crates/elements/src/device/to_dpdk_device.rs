@@ -63,6 +63,7 @@ pub struct LocalToDpdkDevice {
     shared: Arc<ToDpdkDevice>,
     sender: Option<Sender>,
     owner: usize,
+    burst: usize,
 }
 
 impl AsRef<TxPort> for ToDpdkDevice {
@@ -99,6 +100,7 @@ impl Class for ToDpdkDevice {
         LocalToDpdkDevice {
             sender: self.tx.sender(cx),
             owner: self.tx.owner(cx.worker),
+            burst: self.burst,
             shared: self.clone(),
         }
     }
@@ -108,22 +110,31 @@ impl Class for ToDpdkDevice {
     }
 }
 
-impl Element for LocalToDpdkDevice {
-    fn push(&mut self, _: usize, batch: Batch, _: &Cx<'_>, out: &mut Out<'_>) {
-        let Some(sender) = &mut self.sender else {
-            return out.push_on(self.owner, 0, batch);
-        };
-        if batch.len() >= self.shared.burst {
-            sender.send_now(batch, out);
-        } else {
-            sender.add(batch);
-        }
-        if sender.len() >= self.shared.burst {
+impl LocalToDpdkDevice {
+    /// Lets packets wait for more, or for the device.
+    #[inline(never)]
+    fn hold(&mut self, batch: Batch, out: &mut Out<'_>) {
+        let Some(sender) = &mut self.sender else { return };
+        sender.add(batch);
+        if sender.len() >= self.burst {
             sender.send(self.shared.blocking, out);
             sender.cut(self.shared.hold, out);
         }
         if sender.len() > 0 {
             out.wake();
+        }
+    }
+}
+
+impl Element for LocalToDpdkDevice {
+    fn push(&mut self, _: usize, batch: Batch, _: &Cx<'_>, out: &mut Out<'_>) {
+        let Some(sender) = &mut self.sender else {
+            return out.push_on(self.owner, 0, batch);
+        };
+        let enough = batch.len() >= self.burst && sender.len() == 0;
+        let rest = if enough { sender.send_now(batch, out) } else { batch };
+        if !rest.is_empty() {
+            self.hold(rest, out);
         }
     }
 

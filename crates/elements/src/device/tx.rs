@@ -187,16 +187,12 @@ impl Sender {
         sent.packets
     }
 
-    /// Sends these packets if none waits; what the device does not take waits.
+    /// Sends these packets, to be called only if none waits; returns what the device did not take.
     #[inline]
-    pub fn send_now(&mut self, mut batch: Batch, out: &mut Out<'_>) {
-        if self.held.is_empty() {
-            let sent = self.queue.tx(&mut batch);
-            self.count(sent, out);
-        }
-        if !batch.is_empty() {
-            self.add(batch);
-        }
+    pub fn send_now(&mut self, mut batch: Batch, out: &mut Out<'_>) -> Batch {
+        let sent = self.queue.tx(&mut batch);
+        self.count(sent, out);
+        batch
     }
 
     #[inline]

@@ -68,6 +68,8 @@ pub struct Core {
     pub wakes: Vec<NodeId>,
     pub retry: Option<Nanos>,
     pub timed: bool,
+    /// Task runs until one is timed.
+    pub until_timed: u32,
     /// Cycles spent in upstream elements during the present call.
     pub nested_cycles: u64,
     pub stop_requested: bool,
@@ -103,6 +105,7 @@ impl Core {
             wakes: Vec::new(),
             retry: None,
             timed: false,
+            until_timed: 1,
             nested_cycles: 0,
             stop_requested: false,
             run_made: 0,
@@ -115,6 +118,14 @@ impl Core {
             bins: Vec::new(),
             ways: Vec::with_capacity(Batch::MAX),
         }
+    }
+
+    /// Before a task runs.
+    #[inline]
+    pub fn begin_run(&mut self) {
+        self.stats.runs.add(1);
+        self.retry = None;
+        (self.run_made, self.run_gone, self.nested_cycles) = (0, 0, 0);
     }
 
     /// True if the element's task lives on this worker.
