@@ -19,6 +19,7 @@ const SHORTEST: u16 = 14;
 const _: () = assert!(packet::RX_RSS_HASH == raw::RB_RX_RSS_HASH);
 
 /// Which queue of which port, and what keeps both usable.
+#[repr(C)]
 pub(crate) struct Place {
     pub port: u16,
     pub queue: u16,
@@ -27,16 +28,17 @@ pub(crate) struct Place {
     pub _alive: Arc<()>,
 }
 
-/// A receive queue.
+/// A receive queue; what each burst uses comes first.
+#[repr(C, align(64))]
 pub(crate) struct DpdkRx {
-    place: Place,
-    /// The device's queues that this one reads, in turn; nearly always one.
-    reads: Box<[u16]>,
-    turn: usize,
-    /// The device computes flow hashes.
-    hashes: bool,
     /// Packets received but not yet asked for.
     ahead: Batch,
+    /// The device computes flow hashes.
+    hashes: bool,
+    /// The device's queues that this one reads, in turn; nearly always one.
+    reads: Box<[u16]>,
+    place: Place,
+    turn: usize,
     losses: [(&'static str, u64); 2],
 }
 
@@ -175,10 +177,11 @@ fn own(packets: &mut [NonNull<Header>], place: &Place, losses: &mut [(&'static s
 }
 
 /// A transmit queue.
+#[repr(C, align(64))]
 pub(crate) struct DpdkTx {
-    place: Place,
     /// The device is hardware: too short a frame may make it stop sending.
     strict: bool,
+    place: Place,
     /// Packets that could not be sent; counted with the port's errors.
     refused: Arc<AtomicU64>,
 }
@@ -197,9 +200,14 @@ impl DpdkTx {
     /// True if the driver may have all of them.
     #[inline]
     fn can_send(&self, packets: &[NonNull<Header>]) -> bool {
-        let pool = self.pool();
-        (!packet::heap_used() || all_of(packets, |h| h.pool == pool))
+        (!packet::heap_used() || self.all_ours(packets))
             && (!self.strict || all_of(packets, is_frame))
+    }
+
+    #[inline(never)]
+    fn all_ours(&self, packets: &[NonNull<Header>]) -> bool {
+        let pool = self.pool();
+        all_of(packets, |h| h.pool == pool)
     }
 
     #[cold]

@@ -14,6 +14,7 @@ pub(crate) const MAX: usize = 256;
 const KEPT: usize = 64;
 
 /// The array behind a batch. Only the first `len` slots hold packets.
+#[repr(C, align(64))]
 pub(crate) struct Frame {
     pub len: usize,
     /// What is to be done to all packets before anybody looks at one; never anything while there is none.

@@ -6,7 +6,7 @@
 use super::facts::{port_handlers, stat_handler};
 use super::force_ip::mark_ip;
 use super::steer::Steer;
-use epoch::{PerWorker, Tally};
+use epoch::{PerWorker, Tally, WorkerCell};
 use graph::{
     Class, ConfigErrors, Configure, Cx, Element, Handlers, Initialize, LocalCx, Loss, Out, Span, Up, value,
 };
@@ -123,7 +123,7 @@ impl RxPort {
         LocalRx {
             burst: self.wish.burst,
             plain: !(spread || cx.annotations || self.wish.force_ip),
-            worker: cx.worker,
+            tally: self.tallies.cell(cx.worker).unwrap_or_default(),
             mac: self.port.get().and_then(|p| p.mac()),
             queues,
             steer: spread.then(|| Steer::new(&self.workers)),
@@ -172,17 +172,18 @@ struct Queue {
     seen: Vec<u64>,
 }
 
-/// One worker's part of a receiving element.
+/// One worker's part of a receiving element; what each poll uses lies together.
+#[repr(C, align(64))]
 pub struct LocalRx {
-    shared: Arc<RxPort>,
-    worker: usize,
     queues: Vec<Queue>,
-    steer: Option<Steer>,
-    annotations: bool,
-    mac: Option<Mac>,
     burst: usize,
+    tally: WorkerCell<Tally>,
     /// What is received is passed on as it is.
     plain: bool,
+    annotations: bool,
+    shared: Arc<RxPort>,
+    steer: Option<Steer>,
+    mac: Option<Mac>,
 }
 
 impl LocalRx {
@@ -199,7 +200,7 @@ impl LocalRx {
             return false;
         }
         out.made(moved.packets);
-        self.shared.tallies[self.worker].add(moved.packets as u64, moved.bytes);
+        self.tally.add(moved.packets as u64, moved.bytes);
         if self.plain {
             out.emit(0, batch);
         } else {

@@ -59,11 +59,12 @@ pub struct ToDpdkDevice {
 }
 
 /// One worker's part of [`ToDpdkDevice`].
+#[repr(C, align(64))]
 pub struct LocalToDpdkDevice {
-    shared: Arc<ToDpdkDevice>,
+    burst: usize,
     sender: Option<Sender>,
     owner: usize,
-    burst: usize,
+    shared: Arc<ToDpdkDevice>,
 }
 
 impl AsRef<TxPort> for ToDpdkDevice {

@@ -2,7 +2,7 @@
 
 use super::facts::{port_handlers, stat_handler};
 use super::rx::count_of;
-use epoch::{Count, PerWorker, Tally};
+use epoch::{Count, PerWorker, Tally, WorkerCell};
 use graph::{Class, ConfigErrors, Configure, Handlers, Initialize, LocalCx, Loss, Out, Span};
 use io::{Claim, Moved, Port, TxQueue};
 use packet::Batch;
@@ -102,7 +102,8 @@ impl TxPort {
         let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
         let i = waiting.iter().position(|(worker, _)| *worker == cx.worker)?;
         let (worker, queue) = waiting.swap_remove(i);
-        Some(Sender { shared: self.clone(), worker, queue, held: VecDeque::new(), len: 0 })
+        let tally = self.tallies.cell(worker).unwrap_or_default();
+        Some(Sender { shared: self.clone(), worker, queue, tally, held: VecDeque::new(), len: 0 })
     }
 
     /// The worker that sends for this one.
@@ -139,13 +140,15 @@ pub fn tx_handlers<C: Class + AsRef<TxPort>>(h: &mut Handlers<C>) {
     port_handlers(h, port);
 }
 
-/// One worker's transmit queue, and the packets that wait for it.
+/// One worker's transmit queue, and the packets that wait for it; what each sending uses comes first.
+#[repr(C)]
 pub struct Sender {
-    shared: Arc<TxPort>,
-    worker: usize,
     queue: Box<dyn TxQueue>,
-    held: VecDeque<Batch>,
     len: usize,
+    tally: WorkerCell<Tally>,
+    held: VecDeque<Batch>,
+    worker: usize,
+    shared: Arc<TxPort>,
 }
 
 impl Sender {
@@ -199,7 +202,7 @@ impl Sender {
     fn count(&self, sent: Moved, out: &mut Out<'_>) {
         if sent.packets > 0 {
             out.gone(sent.packets);
-            self.shared.tallies[self.worker].add(sent.packets as u64, sent.bytes);
+            self.tally.add(sent.packets as u64, sent.bytes);
         }
     }
 

@@ -15,7 +15,7 @@ use crate::NodeId;
 use crate::element::{Cx, Element};
 use crate::out::{Out, Up};
 use crate::time::{Clock, Nanos};
-use core::{Core, Sent};
+use core::{Core, NOBODY, Sent};
 use epoch::{Reader, tsc};
 use mailbox::Mailbox;
 use packet::Pool;
@@ -171,11 +171,14 @@ impl Engine {
             left -= 1;
             let mut found = run_task(slots, core, &cx, node);
             // Nearly always one task polls and no other is ready.
-            while found && left > 0 && core.wakes == [node] && tasks.again(node) {
-                core.wakes.clear();
+            while found && left > 0 && core.again && core.wakes.is_empty() && tasks.again(node) {
+                core.again = false;
                 left -= 1;
                 useful = true;
                 found = run_task(slots, core, &cx, node);
+            }
+            if std::mem::take(&mut core.again) {
+                core.wakes.push(node);
             }
             apply_wakes(core, tasks);
             if found {
@@ -186,6 +189,7 @@ impl Engine {
                 idle_runs += 1;
             }
         }
+        core.running = NOBODY;
         useful
     }
 
@@ -238,7 +242,7 @@ fn apply_wakes(core: &mut Core, tasks: &mut Tasks) {
 
 /// Runs a task and delivers what it emits; what it wakes is left in `wakes`. True if it found something to do.
 fn run_task(slots: &mut [Option<Box<dyn Element>>], core: &mut Core, cx: &Cx<'_>, node: NodeId) -> bool {
-    core.begin_run();
+    core.begin_run(node);
     core.until_timed -= 1;
     if core.until_timed == 0 {
         return run_timed(slots, core, cx, node);
@@ -299,7 +303,7 @@ fn count_run(core: &Core, node: NodeId, useful: bool) -> usize {
         return 0;
     }
     s.calls.add(1);
-    if core.is_pushed_to(node) {
+    if s.pushed_to {
         return 0;
     }
     let emitted: usize = core.stack.iter().map(|s| s.batch.len()).sum();
