@@ -54,7 +54,7 @@ impl DpdkRx {
         }
     }
 
-    /// Receives a batch, and adds to `moved` what that was.
+    /// Receives a batch; `moved` becomes what that was.
     #[inline(always)]
     fn receive(&mut self, max: usize, moved: &mut Moved) -> Batch {
         if self.reads.len() > 1 {
@@ -71,16 +71,10 @@ impl DpdkRx {
             // SAFETY: the driver wrote n pointers, at most as many as there is room for, to packets that are ours now.
             let got: &mut [NonNull<Header>] =
                 unsafe { std::slice::from_raw_parts_mut(slots.as_mut_ptr().cast(), n) };
-            let seen = survey(got);
-            let got = if seen.plain || n == 0 {
-                Moved { packets: n, bytes: seen.bytes, lost: 0 }
-            } else {
-                own(got, place, losses)
-            };
-            *moved += got;
-            (got.packets, got.bytes)
+            *moved = if are_plain(got) { Moved { packets: n, lost: 0 } } else { own(got, place, losses) };
+            moved.packets
         };
-        // SAFETY: after `survey` or `own` each pointer is a packet of its own in one buffer of its own; drivers take
+        // SAFETY: after `are_plain` or `own` each pointer is a packet of its own in one buffer of its own; drivers take
         // buffers from the pool that their queue was set up with, which is ours, and set offsets and lengths.
         unsafe { Batch::receive_raw(max, due, fill) }
     }
@@ -124,56 +118,48 @@ impl Drop for DpdkRx {
     }
 }
 
-/// What [`survey`] has seen.
-struct Seen {
-    /// All are plain: one segment, unshared, the buffer's own memory.
-    plain: bool,
-    bytes: u64,
-}
-
-/// Looks over packets from the driver.
+/// True if all packets from the driver are plain: one segment, unshared, the buffer's own memory.
 #[inline(always)]
-fn survey(packets: &[NonNull<Header>]) -> Seen {
-    let (mut bytes, mut counts, mut flags) = (0, 0, 0);
+fn are_plain(packets: &[NonNull<Header>]) -> bool {
+    let (mut counts, mut flags) = (PLAIN, 0);
     for packet in packets {
         // SAFETY: the driver gave us the packet, so its header is live and ours.
         let h = unsafe { packet.as_ref() };
-        bytes += u64::from(h.data_len);
         // One load, and no more than that: these two a driver leaves as they are in the pool, but what it stores field
         // by field, a load of several fields would wait for.
         counts |= u32::from(h.refcnt) | u32::from(h.nb_segs) << 16;
         flags |= h.ol_flags;
     }
     // References and segments are never 0, so if all together have no other bit than 1, each is 1.
-    Seen { plain: counts == 0x0001_0001 && flags & raw::RB_NOT_OURS == 0, bytes }
+    counts == PLAIN && flags & raw::RB_NOT_OURS == 0
 }
 
-/// Copies packets that are not plain into buffers of their own; loses those that do not fit. Returns how many are
-/// left, in order, at the front.
+/// One reference, one segment.
+const PLAIN: u32 = 0x0001_0001;
+
+/// Copies packets that are not plain into buffers of their own; loses those that do not fit. Those that are left stand
+/// at the front, in order.
 #[cold]
 fn own(packets: &mut [NonNull<Header>], place: &Place, losses: &mut [(&'static str, u64); 2]) -> Moved {
     let pool = place.pool.raw().as_ptr();
-    let mut kept = Moved::default();
+    let mut moved = Moved::default();
     for i in 0..packets.len() {
         let mut packet = packets[i];
-        let mut seen = survey(&packets[i..=i]);
-        if !seen.plain {
+        if !are_plain(&[packet]) {
             let mut too_long = 0;
             // SAFETY: the packet is ours; it is freed by the call.
             let copy = unsafe { raw::rb_own(pool, packet.as_ptr().cast(), &raw mut too_long) };
             let Some(copy) = NonNull::new(copy.cast::<Header>()) else {
                 losses[usize::from(too_long == 0)].1 += 1;
-                kept.lost += 1;
+                moved.lost += 1;
                 continue;
             };
             packet = copy;
-            seen = survey(&[packet]);
         }
-        packets[kept.packets] = packet;
-        kept.packets += 1;
-        kept.bytes += seen.bytes;
+        packets[moved.packets] = packet;
+        moved.packets += 1;
     }
-    kept
+    moved
 }
 
 /// A transmit queue.
@@ -221,14 +207,12 @@ impl DpdkTx {
     /// Hands packets from the front of the batch to the driver; none if one of them is not sendable.
     #[inline(always)]
     fn send(&self, batch: &mut Batch) -> Option<Moved> {
-        let (mut good, mut bytes) = (true, 0);
-        let received = batch.bytes_received();
+        let mut good = true;
         let send = |packets: &mut [NonNull<Header>]| {
             good = self.can_send(packets);
             if !good {
                 return 0;
             }
-            bytes = received.unwrap_or_else(|| bytes_of(packets));
             // SAFETY: the queue is ours alone and its port is open. All packets are unshared, of one segment, without
             // flags that ask the driver for anything, and of our pool: `can_send` saw to that, or no heap buffer has ever
             // been, and then all are of the only other pool that a process has (its name admits no second one).
@@ -244,7 +228,7 @@ impl DpdkTx {
         };
         // SAFETY: the driver takes the first n packets and leaves the others alone.
         let packets = unsafe { batch.send_raw(send) };
-        good.then(|| Moved { packets, bytes: bytes - batch.bytes(), lost: 0 })
+        good.then_some(Moved { packets, lost: 0 })
     }
 
     /// Makes every packet sendable: copies those of other pools, drops and counts those that are no frames or find no
@@ -267,20 +251,13 @@ impl DpdkTx {
             }
             match frame.then(|| pool.packet(packet.data())).flatten() {
                 Some(copy) => batch.push(copy),
-                None => dropped += Moved { packets: 1, bytes: packet.len() as u64, lost: 0 },
+                None => dropped.packets += 1,
             }
             packet.free();
         }
         self.refused.fetch_add(dropped.packets as u64, Ordering::Relaxed);
         dropped
     }
-}
-
-/// The sum of the packets' lengths.
-#[inline]
-fn bytes_of(packets: &[NonNull<Header>]) -> u64 {
-    // SAFETY: the caller owns the packets, so their headers are live.
-    packets.iter().map(|packet| u64::from(unsafe { packet.as_ref() }.data_len)).sum()
 }
 
 /// True if all headers are as asked for.

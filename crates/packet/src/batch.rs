@@ -59,14 +59,6 @@ impl Batch {
         self.iter().map(|p| p.len() as u64).sum()
     }
 
-    /// [`bytes`](Self::bytes), known without a look at the packets because nobody has looked at any since a driver
-    /// left them here.
-    #[inline]
-    pub fn bytes_received(&self) -> Option<u64> {
-        let frame = self.0.as_ref()?;
-        frame.due.get().map(|_| frame.bytes)
-    }
-
     /// Puts the headers in order if that is still due.
     #[inline(always)]
     fn settle(&self) {
@@ -272,8 +264,8 @@ impl Batch {
         }
     }
 
-    /// What a receive function brings: `fill` gets room for at most `max` pointers and returns how many it wrote, and
-    /// their lengths' sum in bytes. `due` is what the headers need before anybody looks at them.
+    /// What a receive function brings: `fill` gets room for at most `max` pointers and returns how many it wrote. `due`
+    /// is what the headers need before anybody looks at them.
     ///
     /// # Safety
     /// As for [`fill_raw`](Self::fill_raw).
@@ -281,21 +273,20 @@ impl Batch {
     pub unsafe fn receive_raw(
         max: usize,
         due: Settle,
-        fill: impl FnOnce(&mut [MaybeUninit<NonNull<Header>>]) -> (usize, u64),
+        fill: impl FnOnce(&mut [MaybeUninit<NonNull<Header>>]) -> usize,
     ) -> Batch {
         let mut frame = frame::take();
         let room = &mut frame.packets[..max.min(MAX)];
         let asked = room.len();
         // SAFETY: Packet is a transparent NonNull<Header>, so the slots have the same layout.
         let raw = unsafe { std::slice::from_raw_parts_mut(room.as_mut_ptr().cast(), asked) };
-        let (n, bytes) = fill(raw);
+        let n = fill(raw);
         assert!(n <= asked, "fill returned more packets than it was asked for");
         if n == 0 {
             frame::recycle(frame);
             return Batch::empty();
         }
         frame.len = n;
-        frame.bytes = bytes;
         frame.due.set(Some(due));
         Batch(Some(frame))
     }

@@ -19,8 +19,6 @@ pub(crate) struct Frame {
     pub len: usize,
     /// What is to be done to all packets before anybody looks at one; never anything while there is none.
     pub due: Cell<Option<Settle>>,
-    /// Sum of the packets' lengths in bytes; only meant while something is due.
-    pub bytes: u64,
     pub packets: [MaybeUninit<Packet>; MAX],
 }
 
@@ -87,7 +85,7 @@ pub(crate) fn take() -> Box<Frame> {
 #[cold]
 #[inline(never)]
 fn make() -> Box<Frame> {
-    Box::new(Frame { len: 0, due: Cell::new(None), bytes: 0, packets: [const { MaybeUninit::uninit() }; MAX] })
+    Box::new(Frame { len: 0, due: Cell::new(None), packets: [const { MaybeUninit::uninit() }; MAX] })
 }
 
 /// Keeps a frame without packets for the next batch.

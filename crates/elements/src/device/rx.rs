@@ -6,7 +6,7 @@
 use super::facts::{port_handlers, stat_handler};
 use super::force_ip::mark_ip;
 use super::steer::Steer;
-use epoch::{PerWorker, Tally, WorkerCell};
+use epoch::{Count, PerWorker, WorkerCell};
 use graph::{
     Class, ConfigErrors, Configure, Cx, Element, Handlers, Initialize, LocalCx, Loss, Out, Span, Up, value,
 };
@@ -14,7 +14,7 @@ use io::pcap::LinkType;
 use io::{Claim, Port, RxQueue};
 use packet::wire::ethernet::{self, Mac};
 use packet::{Batch, PacketType};
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 /// Why packets are lost on receive; the first ones are the names that queues use.
@@ -49,7 +49,9 @@ pub struct RxPort {
     queues: u16,
     workers: Vec<usize>,
     active: AtomicBool,
-    tallies: PerWorker<Tally>,
+    counts: PerWorker<Count>,
+    /// What the device had received when its bytes were last reset.
+    bytes_base: AtomicU64,
     port: OnceLock<Arc<dyn Port>>,
     /// Queues not yet handed out to workers, by worker.
     waiting: Mutex<Vec<(usize, Box<dyn RxQueue>)>>,
@@ -85,7 +87,8 @@ impl RxPort {
             wish,
             queues,
             workers: cx.active.to_vec(),
-            tallies: PerWorker::new(cx.workers),
+            counts: PerWorker::new(cx.workers),
+            bytes_base: AtomicU64::new(0),
             port: OnceLock::new(),
             waiting: Mutex::default(),
             open: AtomicUsize::new(usize::from(queues)),
@@ -123,7 +126,7 @@ impl RxPort {
         LocalRx {
             burst: self.wish.burst,
             plain: !(spread || cx.annotations || self.wish.force_ip),
-            tally: self.tallies.cell(cx.worker).unwrap_or_default(),
+            count: self.counts.cell(cx.worker).unwrap_or_default(),
             mac: self.port.get().and_then(|p| p.mac()),
             queues,
             steer: spread.then(|| Steer::new(&self.workers)),
@@ -137,6 +140,20 @@ impl RxPort {
         self.port.get()
     }
 
+    fn device_bytes(&self) -> u64 {
+        self.port.get().map_or(0, |p| p.stats().rx_bytes)
+    }
+
+    /// Bytes that the device says it has received since the counts were reset.
+    fn bytes(&self) -> u64 {
+        self.device_bytes().saturating_sub(self.bytes_base.load(Relaxed))
+    }
+
+    fn reset_counts(&self) {
+        self.counts.rebase();
+        self.bytes_base.store(self.device_bytes(), Relaxed);
+    }
+
     /// True while something may still come.
     pub fn is_open(&self) -> bool {
         self.open.load(Relaxed) > 0
@@ -146,10 +163,10 @@ impl RxPort {
 /// The handlers of a receiving element.
 pub fn rx_handlers<C: Class + AsRef<RxPort>>(h: &mut Handlers<C>) {
     let port: fn(&C) -> Option<&Arc<dyn Port>> = |c| c.as_ref().port();
-    h.read("count", |c| c.as_ref().tallies.sum(Tally::packets).to_string());
-    h.read("byte_count", |c| c.as_ref().tallies.sum(Tally::bytes).to_string());
+    h.read("count", |c| c.as_ref().counts.sum(Count::get).to_string());
+    h.read("byte_count", |c| c.as_ref().bytes().to_string());
     h.write("reset_counts", |c, _, _| {
-        c.as_ref().tallies.rebase();
+        c.as_ref().reset_counts();
         Ok(())
     });
     h.read("active", |c| c.as_ref().active.load(Relaxed).to_string());
@@ -177,7 +194,7 @@ struct Queue {
 pub struct LocalRx {
     queues: Vec<Queue>,
     burst: usize,
-    tally: WorkerCell<Tally>,
+    count: WorkerCell<Count>,
     /// What is received is passed on as it is.
     plain: bool,
     annotations: bool,
@@ -200,7 +217,7 @@ impl LocalRx {
             return false;
         }
         out.made(moved.packets);
-        self.tally.add(moved.packets as u64, moved.bytes);
+        self.count.add(moved.packets as u64);
         if self.plain {
             out.emit(0, batch);
         } else {

@@ -290,7 +290,8 @@ fn call<R>(
     let result = f(&mut *element, &mut Up { slots, node }, &mut Out { core, node });
     core.flush_aside();
     reverse_above(&mut core.stack, mark);
-    slots[node.index()] = Some(element);
+    // The place is empty: nothing was put there meanwhile, and to forget is cheaper than to ask.
+    std::mem::forget(slots[node.index()].replace(element));
     Some(result)
 }
 
