@@ -205,7 +205,7 @@ pub struct LocalRx {
 
 impl LocalRx {
     /// One burst from one queue. True if there was something.
-    #[inline]
+    #[inline(always)]
     fn poll(&mut self, queue: usize, cx: &Cx<'_>, out: &mut Out<'_>) -> bool {
         let Some(q) = self.queues.get_mut(queue) else { return false };
         let mut batch = Batch::empty();
@@ -226,6 +226,27 @@ impl LocalRx {
         true
     }
 
+    /// One burst from each of several queues, or from the one that has had nothing just now: it may be finished. True if
+    /// there was something.
+    #[inline(never)]
+    fn poll_all(&mut self, cx: &Cx<'_>, out: &mut Out<'_>) -> bool {
+        let several = self.queues.len() > 1;
+        let mut useful = false;
+        let mut i = 0;
+        while i < self.queues.len() {
+            if several && self.poll(i, cx, out) {
+                useful = true;
+            } else if self.close_if_finished(i) {
+                continue;
+            }
+            i += 1;
+        }
+        if !self.queues.is_empty() {
+            out.wake();
+        }
+        useful
+    }
+
     /// Not inlined: it needs more stack than all the rest.
     #[inline(never)]
     fn prepare_and_emit(&mut self, mut batch: Batch, cx: &Cx<'_>, out: &mut Out<'_>) {
@@ -242,7 +263,6 @@ impl LocalRx {
     }
 
     /// Gives up a queue from which nothing will come any more.
-    #[inline(never)]
     fn close_if_finished(&mut self, queue: usize) -> bool {
         let finished = self.queues.get(queue).is_some_and(|q| q.rx.finished());
         if finished {
@@ -306,20 +326,11 @@ impl Element for LocalRx {
         if !self.shared.active.load(Relaxed) {
             return false;
         }
-        let mut useful = false;
-        let mut i = 0;
-        while i < self.queues.len() {
-            if self.poll(i, cx, out) {
-                useful = true;
-            } else if self.close_if_finished(i) {
-                continue;
-            }
-            i += 1;
-        }
-        if !self.queues.is_empty() {
+        if self.queues.len() == 1 && self.poll(0, cx, out) {
             out.wake();
+            return true;
         }
-        useful
+        self.poll_all(cx, out)
     }
 }
 
