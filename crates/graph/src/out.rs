@@ -61,7 +61,7 @@ impl PackedWay {
 impl Out<'_> {
     /// Sends packets on by an output. Emissions of one call are delivered in the order they were made, each with all
     /// its consequences before the next (depth first).
-    #[inline]
+    #[inline(always)]
     pub fn emit(&mut self, output: usize, batch: Batch) {
         if !batch.is_empty() {
             self.core.emit(self.node, output, batch);

@@ -58,8 +58,6 @@ pub struct Core {
     pub stack: Vec<Sent>,
     pub stats: Arc<WorkerStats>,
     aside: Batch,
-    /// Task runs until one is timed.
-    pub until_timed: u32,
     /// The element whose task runs.
     pub running: NodeId,
     /// It asks for another run.
@@ -112,7 +110,6 @@ impl Core {
             wakes: Vec::new(),
             retry: None,
             timed: false,
-            until_timed: 1,
             nested_cycles: 0,
             stop_requested: false,
             run_made: 0,
@@ -129,9 +126,7 @@ impl Core {
 
     /// Before a task runs.
     #[inline]
-    pub fn begin_run(&mut self, node: NodeId) {
-        self.running = node;
-        self.stats.runs.add(1);
+    pub fn begin_run(&mut self) {
         self.retry = None;
         (self.run_made, self.run_gone, self.nested_cycles) = (0, 0, 0);
     }
@@ -144,10 +139,19 @@ impl Core {
     #[inline]
     pub fn emit(&mut self, node: NodeId, output: usize, batch: Batch) {
         match self.wires.output(node, output) {
-            Some(to) if !to.is_remote() => self.stack.push(Sent { to, batch }),
+            // Room in most cases: so said, nothing needs to be kept for the case that there is none.
+            Some(to) if !to.is_remote() && self.stack.len() < self.stack.capacity() => {
+                self.stack.push(Sent { to, batch });
+            }
+            Some(to) if !to.is_remote() => self.emit_growing(to, batch),
             Some(to) => self.emit_remote(to, batch),
             None => self.lose_engine(node, batch, UNCONNECTED),
         }
+    }
+
+    #[cold]
+    fn emit_growing(&mut self, to: Target, batch: Batch) {
+        self.stack.push(Sent { to, batch });
     }
 
     #[cold]
@@ -321,7 +325,7 @@ impl Core {
     /// Counts a pull through `node`. `began` is when it began, and the cycles nested in others before, if it is timed.
     pub fn count_pull(&mut self, node: NodeId, packets: usize, began: Option<(u64, u64)>) {
         let Some(s) = self.stats.nodes.get(node.index()) else { return };
-        let counted = if s.pushed_to { 0 } else { packets as u64 };
+        let counted = if s.facts.pushed_to { 0 } else { packets as u64 };
         if packets > 0 {
             s.calls.add(1);
             s.packets.add(counted);

@@ -2,12 +2,23 @@
 
 use epoch::Count;
 
+/// What is to be known of an element to run and to count it.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct NodeFacts {
+    /// Number of own loss reasons.
+    pub losses: usize,
+    /// It has a push input: its packets are counted as they come in, not again as they leave.
+    pub pushed_to: bool,
+    /// It has a pull input.
+    pub pulls: bool,
+}
+
 /// Counts of one element on one worker. What every call changes lies in one cache line.
 #[derive(Debug, Default)]
 #[repr(C, align(128))]
 pub struct NodeStats {
-    /// It has a push input: its packets are counted as they come in, not again as they leave.
-    pub pushed_to: bool,
+    /// The element, here because each task run and each delivery comes by.
+    pub facts: NodeFacts,
     /// Calls that brought or fetched packets, or ran the task usefully.
     pub calls: Count,
     /// Packets that were pushed to it; of elements without a push input, those that its task made or moved or that were
@@ -50,15 +61,15 @@ pub struct WorkerStats {
 pub const ENGINE_LOSSES: [&str; 3] = ["unconnected", "loop", "handoff_full"];
 
 impl WorkerStats {
-    /// For elements with these numbers of own loss reasons, which have a push input or not.
-    pub fn new(nodes: &[(usize, bool)]) -> WorkerStats {
+    /// For these elements.
+    pub fn new(nodes: &[NodeFacts]) -> WorkerStats {
         let mut base = Vec::with_capacity(nodes.len());
         let mut total = 0;
-        for (losses, _) in nodes {
+        for node in nodes {
             base.push(u32::try_from(total).unwrap_or(u32::MAX));
-            total += losses + ENGINE_LOSSES.len();
+            total += node.losses + ENGINE_LOSSES.len();
         }
-        let fresh = |(_, pushed_to): &(usize, bool)| NodeStats { pushed_to: *pushed_to, ..NodeStats::default() };
+        let fresh = |facts: &NodeFacts| NodeStats { facts: *facts, ..NodeStats::default() };
         WorkerStats {
             nodes: nodes.iter().map(fresh).collect(),
             loss_base: base.into(),
