@@ -14,6 +14,9 @@
 
 mod figure;
 mod huge_pages;
+mod lane;
+mod ndr;
+mod others;
 mod pairs;
 mod plan;
 mod program;
@@ -22,6 +25,7 @@ mod telemetry;
 mod trace;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
+use figure::Spread;
 use huge_pages::Memory;
 use pairs::{Bench, MEMORY, Patience};
 use plan::{Group, Plan, plans};
@@ -50,6 +54,8 @@ struct Cli {
 enum Other {
     /// Draw the page with plots again
     Report(report::ReportArgs),
+    /// Throughput by the rules of MLRsearch: the highest rate at which a router loses (nearly) nothing
+    Ndr(ndr::NdrArgs),
 }
 
 #[derive(Debug, Args)]
@@ -102,6 +108,11 @@ fn seconds(text: &str) -> Result<f64, String> {
 /// How far from 1 the ratio of a program to itself may be.
 const SELF_CHECK: f64 = 1.05;
 
+/// Where the repository is.
+fn root() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap_or(Path::new("."))
+}
+
 fn main() -> ExitCode {
     let cli = Cli::parse();
     for signal in [SIGINT, SIGTERM] {
@@ -111,6 +122,7 @@ fn main() -> ExitCode {
     let done = match &cli.other {
         None => measure(&cli.measure),
         Some(Other::Report(args)) => report::draw(args).map(|()| true),
+        Some(Other::Ndr(args)) => ndr::ndr(args).map(|()| true),
     };
     match done {
         Ok(true) => ExitCode::SUCCESS,
@@ -124,12 +136,12 @@ fn main() -> ExitCode {
 
 /// True if no target was missed, or nobody wants to know.
 fn measure(args: &MeasureArgs) -> Result<bool, String> {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap_or(Path::new("."));
+    let root = root();
     let folder = tempfile::tempdir().map_err(|e| format!("cannot make a folder for traces: {e}"))?;
     let at_hand = root.join("../shared/data/bgp-full-table.txt.gz");
     let source = args.table.clone().or_else(|| at_hand.exists().then_some(at_hand));
     let bench = Bench {
-        router: router(args, root),
+        router: router(args.router.as_deref()),
         self_check: args.self_check,
         memory: Memory::obtain(MEMORY),
         cores: cores(args)?,
@@ -157,6 +169,16 @@ fn measure(args: &MeasureArgs) -> Result<bool, String> {
         lines.add(&figure.json(&arrangement).to_string())?;
         good &= !figure.missed();
     }
+    let wanted = args.groups.is_empty() || args.groups.contains(&Group::Others);
+    if wanted && !args.self_check {
+        for row in others::measure_all(&bench, others_patience(args)) {
+            let text = |key: &str| row[key].as_str().unwrap_or_default().to_owned();
+            let cycles = Spread::from_json(&row["tsc_cycles_per_packet"]);
+            let cost = cycles.map_or_else(String::new, |c| format!("{:>22.1}", c.median));
+            eprintln!("{:<18} {cost} {}", text("program"), text("status"));
+            lines.add(&row.to_string())?;
+        }
+    }
     lines.report()?;
     Ok(good || args.no_verdict)
 }
@@ -182,6 +204,11 @@ fn patience(args: &MeasureArgs, plan: &Plan) -> Patience {
     };
     let time = Duration::from_secs_f64(args.seconds.unwrap_or(seconds));
     Patience { pairs: args.pairs.unwrap_or(pairs), time }
+}
+
+fn others_patience(args: &MeasureArgs) -> Patience {
+    let time = Duration::from_secs_f64(args.seconds.unwrap_or(1.0));
+    Patience { pairs: args.pairs.unwrap_or(3), time }
 }
 
 /// Where the figures go, line by line.
@@ -214,9 +241,9 @@ impl Lines {
     }
 }
 
-fn router(args: &MeasureArgs, root: &Path) -> PathBuf {
-    let given = args.router.clone().or_else(|| std::env::var_os("ROUTEBRICKS").map(PathBuf::from));
-    given.unwrap_or_else(|| root.join("target/release/routebricks"))
+fn router(named: Option<&Path>) -> PathBuf {
+    let given = named.map(Path::to_path_buf).or_else(|| std::env::var_os("ROUTEBRICKS").map(PathBuf::from));
+    given.unwrap_or_else(|| root().join("target/release/routebricks"))
 }
 
 /// Processors that we may use: the one that is wanted, then the others from the last one down.

@@ -51,8 +51,9 @@ struct Material {
 }
 
 /// What a run of one program found.
-struct Run {
-    cycles: f64,
+pub struct Run {
+    /// TSC cycles of CPU time for each packet.
+    pub cycles: f64,
     wall_mpps: f64,
     dpdk: String,
     pool: u64,
@@ -115,6 +116,21 @@ impl Bench<'_> {
         }
     }
 
+    /// How a DPDK program is started on the ports of a figure, of what it is to tell EAL.
+    pub fn start_other(
+        &self,
+        plan: &Plan,
+        name: &'static str,
+        arguments: impl FnOnce(Vec<String>) -> Vec<String>,
+    ) -> Result<Start<'_>, String> {
+        let prefix = format!("bench-{}-{name}", std::process::id());
+        let eal = self.eal(&prefix, plan, &self.material(plan)?);
+        let mut command = vec![name.to_owned()];
+        command.extend(arguments(eal));
+        let cores = list(self.cores.get(..1).unwrap_or_default());
+        Ok(Start { name, command, cores, prefix, folder: self.folder })
+    }
+
     fn routebricks(&self, plan: &Plan, material: &Material, cores: &[usize]) -> Start<'_> {
         let prefix = format!("bench-{}-router", std::process::id());
         let mut command = vec![text(&self.router), "run".to_owned(), format!("-j{}", plan.workers)];
@@ -174,7 +190,7 @@ impl Costs {
 }
 
 /// Runs a program once.
-fn measure(start: &Start<'_>, workers: usize, time: Duration) -> Result<Run, String> {
+pub fn measure(start: &Start<'_>, workers: usize, time: Duration) -> Result<Run, String> {
     let mut program = Program::start(start)?;
     let (dpdk, pool) = (program.version().to_owned(), program.pool_size()?);
     let sample = program.measure(time, workers)?;

@@ -34,6 +34,8 @@ pub enum Group {
     Elements,
     /// `ip` against the number of workers
     Workers,
+    /// Other programs on PATH, and Linux
+    Others,
 }
 
 impl Group {
@@ -222,6 +224,8 @@ pub fn plans(group: Group) -> Vec<Plan> {
             let plan = |(n, config)| Plan { config, ..Plan::io(group) }.at(n);
             IO_MORE.map(plan).to_vec()
         }
+        // They have no configuration of ours.
+        Group::Others => Vec::new(),
         Group::Workers => swept(&[1, 2], |plan, workers| Plan { workers, ..plan }),
     }
 }

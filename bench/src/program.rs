@@ -23,6 +23,11 @@ const LOST_ONE_IN: u64 = 100;
 /// Set when the user wants us to stop.
 pub static INTERRUPTED: LazyLock<Arc<AtomicBool>> = LazyLock::new(Arc::default);
 
+/// True if the user wants us to stop.
+pub fn interrupted() -> bool {
+    INTERRUPTED.load(Ordering::Relaxed)
+}
+
 /// A running program.
 pub struct Program {
     name: String,
@@ -226,7 +231,7 @@ fn end(child: &mut Child) -> Option<std::process::ExitStatus> {
 fn pause(time: Duration) -> Result<(), String> {
     let deadline = Instant::now() + time;
     loop {
-        if INTERRUPTED.load(Ordering::Relaxed) {
+        if interrupted() {
             return Err("interrupted".to_owned());
         }
         let left = deadline.saturating_duration_since(Instant::now());

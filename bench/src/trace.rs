@@ -53,6 +53,16 @@ impl Table {
         self.prefixes.get(..routes).unwrap_or(&self.prefixes)
     }
 
+    /// The prefixes of a sample.
+    pub fn prefixes(&self, routes: usize) -> impl Iterator<Item = Prefix4> {
+        self.sample(routes).iter().copied()
+    }
+
+    /// Distinct destinations that a sample has routes for: the same ones for the same table.
+    pub fn destinations(&self, routes: usize, count: usize) -> Vec<u32> {
+        destinations(self.sample(routes), count)
+    }
+
     /// Writes a file of routes for a sample; gives its path and how many routes there are in it.
     pub fn routes(&self, routes: usize, hops: Hops, folder: &Path) -> Result<(PathBuf, usize), String> {
         let sample = self.sample(routes);
