@@ -172,9 +172,7 @@ impl Bench<'_> {
         // A queue for each worker.
         let queues = format!(",rx_pcap={}", material.trace.display()).repeat(plan.workers);
         let mut args = vec![format!("--vdev=net_pcap0{queues},infinite_rx=1")];
-        if plan.hops == Hops::SixteenOnTwoPorts {
-            args.extend(["--vdev=net_null0,no-rx=1", "--vdev=net_null1,no-rx=1"].map(str::to_owned));
-        }
+        args.extend((0..plan.hops.more_ports()).map(|n| format!("--vdev=net_null{n},no-rx=1")));
         args.push(format!("--file-prefix={prefix}"));
         args.push("--no-pci".to_owned());
         args.extend(self.memory.eal_args(MEMORY >> 20));

@@ -22,6 +22,9 @@ pub enum Group {
     /// `ip-2-ports` with 65,536 destinations
     #[value(name = "ip-2-ports-64k")]
     TwoPorts64k,
+    /// An EtherEncap and a queue for each of four ports
+    #[value(name = "classic-4-ports")]
+    Classic,
     /// `ip` against the size of packets
     Size,
     /// `ip` against the size of the table
@@ -86,6 +89,8 @@ pub enum Hops {
     OnePort,
     /// Sixteen, in turn by one and the other of two more ports.
     SixteenOnTwoPorts,
+    /// Four, by the port that the packets come in by and by three more.
+    FourPorts,
 }
 
 impl Hops {
@@ -94,6 +99,16 @@ impl Hops {
         match self {
             Hops::OnePort => 1,
             Hops::SixteenOnTwoPorts => 16,
+            Hops::FourPorts => 4,
+        }
+    }
+
+    /// Ports beyond the one that the packets come in by: they send only.
+    pub fn more_ports(self) -> usize {
+        match self {
+            Hops::OnePort => 0,
+            Hops::SixteenOnTwoPorts => 2,
+            Hops::FourPorts => 3,
         }
     }
 
@@ -102,6 +117,7 @@ impl Hops {
         match self {
             Hops::OnePort => "one port",
             Hops::SixteenOnTwoPorts => "two ports, 16 next hops",
+            Hops::FourPorts => "four ports, 4 next hops",
         }
     }
 }
@@ -134,6 +150,7 @@ pub struct Plan {
 const IO: &str = "conf/bench/io.click";
 const IP: &str = "conf/bench/ip-path.click";
 const IP_LARGE: &str = "conf/bench/ip-path-large-pool.click";
+const CLASSIC: &str = "conf/bench/classic-4-ports.click";
 const IP_2_PORTS: &str = "conf/bench/ip-path-2-ports.click";
 const IO_MORE: [(usize, &str); 6] = [
     (0, IO),
@@ -197,6 +214,9 @@ pub fn plans(group: Group) -> Vec<Plan> {
         Group::Ip64k => vec![Plan { config: IP_LARGE, destinations: MANY, target: Some(1.45), ..ip() }],
         Group::TwoPorts => vec![Plan { target: Some(1.8), ..two_ports() }],
         Group::TwoPorts64k => vec![Plan { destinations: MANY, target: Some(2.0), ..two_ports() }],
+        Group::Classic => {
+            vec![Plan { config: CLASSIC, hops: Hops::FourPorts, target: Some(2.2), ..ip() }]
+        }
         Group::Size => {
             let sizes = [64, 128, 256, 512, 1024, 1280, 1518];
             let mut all = swept(&sizes, |plan, bytes| Plan { frames: Frames::Bytes(bytes as u16), ..plan });
@@ -245,7 +265,8 @@ mod tests {
         let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
         assert!(all.iter().all(|plan| root.join(plan.config).is_file()));
         // Only what has several ports has several next hops.
-        assert!(all.iter().all(|plan| (plan.config == IP_2_PORTS) == (plan.hops != Hops::OnePort)));
+        let several = [IP_2_PORTS, CLASSIC];
+        assert!(all.iter().all(|plan| several.contains(&plan.config) == (plan.hops != Hops::OnePort)));
     }
 
     #[test]

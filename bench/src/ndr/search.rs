@@ -141,7 +141,8 @@ impl Search<'_> {
         let class =
             |wanted: Class| self.loads.iter().filter(move |(_, trials)| self.goal.classify(trials) == wanted);
         let upper = class(Class::Upper).map(|(load, _)| *load).next();
-        let below = class(Class::Lower).filter(|(load, _)| upper.is_none_or(|upper| *load < upper)).last();
+        let below =
+            class(Class::Lower).filter(|(load, _)| upper.is_none_or(|upper| *load < upper)).next_back();
         Found {
             lower: below.map(|(load, _)| *load),
             upper,

@@ -26,6 +26,7 @@ type Test = fn() -> Result<()>;
 
 /// The configurations and their tests.
 const TESTS: &[(&str, Test)] = &[
+    ("bench/classic-4-ports.click", a_queue_for_each_of_four_ports),
     ("bench/io.click", what_comes_in_goes_out),
     ("bench/io-1-more.click", what_comes_in_goes_out),
     ("bench/io-16-more.click", what_comes_in_goes_out),
@@ -151,6 +152,33 @@ fn a_path_through_a_router() -> Result<()> {
         let lost: u64 = outcome.lost.values().sum();
         assert_eq!(lost, (frames.len() - expected.len()) as u64, "{:?}", outcome.lost);
     }
+    Ok(())
+}
+
+#[test]
+fn a_queue_for_each_of_four_ports() -> Result<()> {
+    let directory = tempfile::tempdir().map_err(|error| Error::new(error.to_string()))?;
+    let table = directory.path().join("routes.txt");
+    fs::write(&table, "10.0.0.0/16 0\n10.1.0.0/16 1\n10.2.0.0/16 2\n10.3.0.0/16 3\n")
+        .cannot(|| "write routes".to_owned())?;
+    let (mut frames, mut expected) = (Vec::new(), vec![Vec::new(); 4]);
+    // Fewer for each port than a queue holds.
+    for number in 1..=1500u16 {
+        let [high, low] = number.to_be_bytes();
+        let net = (number % 5) as u8;
+        let mut ip = Ip::new([10, 99, 0, 1].into(), [10, net, high, low].into(), number, UDP, vec![low; 26]);
+        ip.ttl = if number % 7 == 0 { 1 } else { 9 };
+        frames.push(ethernet(B, A, ETHERTYPE_IP, &ip.build()));
+        if net < 4 && ip.ttl > 1 {
+            ip.ttl -= 1;
+            let (source, destination) = (Mac([2, 0, 0, 0, 1, net]), Mac([2, 0, 0, 0, 2, net]));
+            expected[usize::from(net)].push(ethernet(destination, source, ETHERTYPE_IP, &ip.build()));
+        }
+    }
+    let ports: [Input; 4] = [("", &frames), ("", &[]), ("", &[]), ("", &[])];
+    let arguments = [format!("TABLE={}", table.display()), "BUFFERS=8192".to_owned()];
+    let outcome = run("bench/classic-4-ports.click", &ports, &[&arguments[0], &arguments[1]])?;
+    assert_eq!(outcome.sent, expected);
     Ok(())
 }
 
