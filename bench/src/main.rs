@@ -80,7 +80,7 @@ struct MeasureArgs {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1000))]
     pairs: Option<u16>,
 
-    /// Seconds of each measurement: 1.5 of figures with a target, 0.5 of the points of a sweep, if not given
+    /// Seconds of each measurement: 1 of figures with a target, 0.4 of the points of a sweep, if not given
     #[arg(long, value_name = "S", value_parser = seconds)]
     seconds: Option<f64>,
 
@@ -197,8 +197,8 @@ fn chosen(args: &MeasureArgs) -> Vec<Plan> {
 
 fn patience(args: &MeasureArgs, plan: &Plan) -> Patience {
     let (pairs, seconds) = match (plan.at.is_some(), args.full) {
-        (false, false) => (5, 1.5),
-        (true, false) => (3, 0.5),
+        (false, false) => (5, 1.0),
+        (true, false) => (3, 0.4),
         (false, true) => (21, 3.0),
         (true, true) => (7, 2.0),
     };
@@ -283,8 +283,8 @@ mod tests {
             let patience = patience(&cli.measure, &chosen(&cli.measure)[0]);
             (patience.pairs, patience.time.as_millis())
         };
-        assert_eq!(time(&["bench", "io"]), (5, 1500));
-        assert_eq!(time(&["bench", "size"]), (3, 500));
+        assert_eq!(time(&["bench", "io"]), (5, 1000));
+        assert_eq!(time(&["bench", "size"]), (3, 400));
         assert_eq!(time(&["bench", "size", "--full"]), (7, 2000));
         assert_eq!(time(&["bench", "io", "--pairs=9", "--seconds=2.5"]), (9, 2500));
     }

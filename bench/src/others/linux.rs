@@ -134,7 +134,9 @@ mod tests {
         std::fs::write(&list, "20.0.0.0/8\n30.1.0.0/16\n").unwrap();
         let table = Table::new(Some(&list)).unwrap();
         let patience = Patience { pairs: 2, time: Duration::from_millis(50) };
-        let costs = measure(&table, None, patience).unwrap();
+        // A machine that is busy with other things may lose packets.
+        let mut tries = (0..3).map(|_| measure(&table, None, patience));
+        let costs = tries.find_map(Result::ok).unwrap();
         assert_eq!((costs.forwarding.len(), costs.sender.len()), (2, 2));
         assert!(
             costs.forwarding.iter().chain(&costs.sender).all(|c| c.is_finite()),
