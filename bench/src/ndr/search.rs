@@ -141,8 +141,7 @@ impl Search<'_> {
         let class =
             |wanted: Class| self.loads.iter().filter(move |(_, trials)| self.goal.classify(trials) == wanted);
         let upper = class(Class::Upper).map(|(load, _)| *load).next();
-        let below =
-            class(Class::Lower).filter(|(load, _)| upper.is_none_or(|upper| *load < upper)).next_back();
+        let below = class(Class::Lower).rfind(|(load, _)| upper.is_none_or(|upper| *load < upper));
         Found {
             lower: below.map(|(load, _)| *load),
             upper,

@@ -249,6 +249,22 @@ mod tests {
     }
 
     #[test]
+    fn files_are_read_packed_or_not() {
+        let folder = tempfile::tempdir().unwrap();
+        let plain = folder.path().join("routes.txt");
+        std::fs::write(&plain, "10.0.0.0/8\r\n2001:db8::/32 4\n").unwrap();
+        let want = RouteFile::parse(b"10.0.0.0/8 7\n2001:db8::/32 4\n", None).unwrap();
+        assert_eq!(RouteFile::read(&plain, Some(7)).unwrap(), want);
+        assert!(matches!(RouteFile::read(&plain, None), Err(ReadError::Lines(_))));
+        assert!(Command::new("gzip").arg("-k").arg(&plain).status().unwrap().success());
+        let packed = folder.path().join("routes.txt.gz");
+        assert_eq!(RouteFile::read(&packed, Some(7)).unwrap(), want);
+        std::fs::write(&packed, "not packed").unwrap();
+        assert!(matches!(RouteFile::read(&packed, None), Err(ReadError::Gzip(_))));
+        assert!(matches!(RouteFile::read(&folder.path().join("none"), None), Err(ReadError::Io(_))));
+    }
+
+    #[test]
     fn reads_both_families_comments_and_crlf() {
         let text = "# a table\r\n10.0.0.0/8 1\r\n\r\n  10.1/16\t192.0.2.1 2 # comment\r\n0/0 - 3\r\n\
                     2001:db8::/32 fe80::1 4\n::/0 :: 5\n10.1.0.0/16 2001:db8::1 6";
