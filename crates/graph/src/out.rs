@@ -164,7 +164,7 @@ impl Out<'_> {
     /// Asks for another run of this element's task as soon as its turn comes.
     #[inline]
     pub fn wake(&mut self) {
-        self.core.wakes.push(self.node);
+        self.core.wake(self.node);
     }
 
     /// Asks for a run at this time; replaces the element's earlier wish.

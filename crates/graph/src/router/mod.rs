@@ -72,10 +72,11 @@ impl Router {
         initialize(&plan, &flat, &shared, &options.devices)?;
         open(&plan, &flat, &shared)?;
         let storages = connect_storages(&plan, &shared, &homes, workers);
-        let losses: Vec<usize> = plan.nodes.iter().map(|n| n.spec().losses.len()).collect();
+        let counted = |n: &PlanNode| (n.spec().losses.len(), n.inputs.contains(&Kind::Push));
+        let counted: Vec<_> = plan.nodes.iter().map(counted).collect();
         Ok(Router {
             handlers: shared.iter().map(|s| s.handlers()).collect(),
-            stats: (0..workers).map(|_| Arc::new(WorkerStats::new(&losses))).collect(),
+            stats: (0..workers).map(|_| Arc::new(WorkerStats::new(&counted))).collect(),
             mailboxes: (0..workers).map(|_| Arc::default()).collect(),
             storages,
             clock: options.clock.clone(),
@@ -162,8 +163,6 @@ impl Router {
         core.storages = self.storages.clone();
         core.home = self.homes.packets.clone().into();
         core.active = active.into();
-        let pushed_to = |n: &PlanNode| n.inputs.contains(&Kind::Push);
-        core.pushed_to = self.plan.nodes.iter().map(pushed_to).collect();
         core.roads = roads;
         core.mailboxes = self.mailboxes.clone();
         let mut engine = Engine::new(Parts {
