@@ -230,7 +230,10 @@ fn rewrite_usual(packet: &mut Packet, all: &[Adjacency]) -> Option<u16> {
     if adjacency.output == Adjacency::NO_OUTPUT || !ipv4::decrement_ttl_usual(network) {
         return None;
     }
-    *link = adjacency.header;
+    // In two pieces that fit registers and overlap.
+    let [front, back] = [0, HEADER - 8].map(|at| at..at + 8);
+    link[front.clone()].copy_from_slice(&adjacency.header[front]);
+    link[back.clone()].copy_from_slice(&adjacency.header[back]);
     Some(adjacency.output)
 }
 
