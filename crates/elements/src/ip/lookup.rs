@@ -1,15 +1,13 @@
 //! Routing table elements: one element over any lookup structure of `fib`.
 
-use super::route_arg::{self, RouteArg};
-use fib::{NextHop, NextHopId, RouteChange, RouteTable};
+use super::routes::{self, Routes};
+use fib::{NextHop, NextHopId, RouteTable};
 use graph::{
     Args, Class, ConfigErrors, Configure, Cx, Element, Handlers, LocalCx, Loss, Out, Spec, State, Way,
 };
 use packet::{Batch, Packet};
-use std::fmt::Write;
 use std::marker::PhantomData;
-use std::net::{IpAddr, Ipv4Addr};
-use std::path::PathBuf;
+use std::net::IpAddr;
 use std::sync::Arc;
 
 const NO_ROUTE: Loss = Loss(0);
@@ -26,8 +24,7 @@ pub trait Structure: Send + Sync + 'static {
 
 /// See the modules of the classes, such as `radix_ip_lookup`.
 pub struct IPLookup<S> {
-    table: RouteTable<u32>,
-    outputs: usize,
+    routes: Routes<u32>,
     structure: PhantomData<S>,
 }
 
@@ -75,24 +72,8 @@ impl<S: Structure> Class for IPLookup<S> {
     type Local = LocalIPLookup<S>;
 
     fn configure(args: &mut Args, cx: &Configure<'_>) -> Result<IPLookup<S>, ConfigErrors> {
-        let file: Option<PathBuf> = args.keyword_if_given("FILE");
-        let mut changes = Vec::new();
-        if let Some(path) = &file {
-            match route_arg::read_file(path, cx.outputs) {
-                Ok(routes) => changes.extend(routes.into_iter().map(RouteChange::Set)),
-                Err(message) => args.error("FILE", message),
-            }
-        }
-        for RouteArg { route, port_span } in args.rest("ROUTE") {
-            match route_arg::port_fits(route, cx.outputs) {
-                Ok(()) => changes.push(RouteChange::Set(route)),
-                Err(message) => args.error_at(port_span, format!("ROUTE: {message}")),
-            }
-        }
-        args.finish()?;
-        let table = S::table();
-        table.apply(&changes).map_err(|e| ConfigErrors::new(args.span_of("ROUTE"), e.to_string()))?;
-        Ok(IPLookup { table, outputs: cx.outputs, structure: PhantomData })
+        let routes = Routes::configure(S::table(), args, cx)?;
+        Ok(IPLookup { routes, structure: PhantomData })
     }
 
     fn local(self: &Arc<Self>, _: &LocalCx) -> LocalIPLookup<S> {
@@ -105,68 +86,13 @@ impl<S: Structure> Class for IPLookup<S> {
     }
 
     fn handlers(h: &mut Handlers<IPLookup<S>>) {
-        h.read("table", Self::text);
-        h.read("count", |l| l.table.len().to_string());
-        h.read_with("lookup", |l, address| l.lookup(address));
-        if S::CHANGEABLE {
-            h.write("add", |l, line, _| l.apply(&[RouteChange::Add(route_arg::route(line, l.outputs)?)]));
-            h.write("set", |l, line, _| l.apply(&[RouteChange::Set(route_arg::route(line, l.outputs)?)]));
-            h.write("remove", |l, line, _| l.apply(&[route_arg::removal(line)?]));
-            h.write("ctrl", |l, lines, _| l.transact(lines));
-            h.write("flush", |l, _, _| l.apply(&[RouteChange::Flush]));
-        }
-    }
-}
-
-impl<S> IPLookup<S> {
-    fn apply(&self, changes: &[RouteChange<u32>]) -> Result<(), String> {
-        self.table.apply(changes).map_err(|e| e.to_string())
-    }
-
-    /// Makes the changes of all lines, or none.
-    fn transact(&self, lines: &str) -> Result<(), String> {
-        let mut changes = Vec::new();
-        let mut numbers = Vec::new();
-        for (number, line) in (1..).zip(lines.lines()) {
-            if let Some(change) =
-                route_arg::change(line, self.outputs).map_err(|e| format!("line {number}: {e}"))?
-            {
-                changes.push(change);
-                numbers.push(number);
-            }
-        }
-        self.table.apply(&changes).map_err(|e| match numbers.get(e.index) {
-            Some(number) => format!("line {number}: {e}"),
-            None => e.to_string(),
-        })
-    }
-
-    /// `port [gateway]`, or -1 where no route leads.
-    fn lookup(&self, address: &str) -> Result<String, String> {
-        let address: Ipv4Addr = graph::value(address)?;
-        Ok(match self.table.find(address.to_bits()) {
-            Some(route) => match route.next_hop.gateway {
-                Some(gateway) => format!("{} {gateway}", route.next_hop.port),
-                None => route.next_hop.port.to_string(),
-            },
-            None => "-1".to_owned(),
-        })
-    }
-
-    /// All routes, a line each: prefix, gateway or `-`, port.
-    fn text(&self) -> String {
-        let mut text = String::new();
-        for route in self.table.routes() {
-            let gateway = route.next_hop.gateway.map_or("-".to_owned(), |g| g.to_string());
-            let _ = writeln!(text, "{:<18} {gateway:<15} {}", route.prefix.to_string(), route.next_hop.port);
-        }
-        text
+        routes::handlers(h, |l| &l.routes, S::CHANGEABLE);
     }
 }
 
 impl<S: Structure> Element for LocalIPLookup<S> {
     fn push(&mut self, _: usize, mut batch: Batch, cx: &Cx<'_>, out: &mut Out<'_>) {
-        let (table, n) = (&self.shared.table, batch.len());
+        let (table, n) = (&self.shared.routes.table, batch.len());
         for (packet, address) in batch.iter().zip(self.addresses.iter_mut()) {
             *address = packet.dst_ip();
         }

@@ -1,0 +1,41 @@
+//! Elements of IP version 6.
+
+mod addresses;
+mod check_ip6_header;
+mod dec_ip6_hlim;
+mod get_ip6_address;
+mod ip6_encap;
+mod ip6_fragmenter;
+mod ip6_mirror;
+mod lookup_ip6_route;
+mod mark_ip6_header;
+mod set_ip6_address;
+mod set_ip6_dscp;
+
+use graph::{AnyClass, of};
+
+pub(crate) use addresses::{AddressSet6, clear_destination};
+pub use check_ip6_header::CheckIP6Header;
+pub use dec_ip6_hlim::DecIP6HLIM;
+pub use get_ip6_address::GetIP6Address;
+pub use ip6_encap::IP6Encap;
+pub use ip6_fragmenter::IP6Fragmenter;
+pub use ip6_mirror::IP6Mirror;
+pub use lookup_ip6_route::LookupIP6Route;
+pub use mark_ip6_header::MarkIP6Header;
+pub use set_ip6_address::SetIP6Address;
+pub use set_ip6_dscp::SetIP6DSCP;
+
+/// The classes of this layer.
+pub(crate) static CLASSES: &[&dyn AnyClass] = &[
+    &of::<CheckIP6Header>(),
+    &of::<DecIP6HLIM>(),
+    &of::<GetIP6Address>(),
+    &of::<IP6Encap>(),
+    &of::<IP6Fragmenter>(),
+    &of::<IP6Mirror>(),
+    &of::<LookupIP6Route>(),
+    &of::<MarkIP6Header>(),
+    &of::<SetIP6Address>(),
+    &of::<SetIP6DSCP>(),
+];
