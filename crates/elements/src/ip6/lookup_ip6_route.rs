@@ -113,11 +113,8 @@ impl Ways {
 }
 
 impl Class for LookupIP6Route {
-    const SPEC: Spec = Spec {
-        losses: &["no_route"],
-        state: State::Shared,
-        ..Spec::new("LookupIP6Route", "1/-", "h/h")
-    };
+    const SPEC: Spec =
+        Spec { losses: &["no_route"], state: State::Shared, ..Spec::new("LookupIP6Route", "1/-", "h/h") };
     type Local = LocalLookupIP6Route;
 
     fn configure(args: &mut Args, cx: &Configure<'_>) -> Result<LookupIP6Route, ConfigErrors> {

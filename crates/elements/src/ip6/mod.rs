@@ -14,7 +14,7 @@ mod set_ip6_dscp;
 
 use graph::{AnyClass, of};
 
-pub(crate) use addresses::{AddressSet6, clear_destination};
+pub(crate) use addresses::destination;
 pub use check_ip6_header::CheckIP6Header;
 pub use dec_ip6_hlim::DecIP6HLIM;
 pub use get_ip6_address::GetIP6Address;
