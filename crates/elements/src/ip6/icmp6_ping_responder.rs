@@ -19,7 +19,7 @@
 //!
 //! # Example
 //! ```click
-//! InfiniteSource(DATA \<60000000 00083a40 20010db8000000000000000000000001 20010db8000000000000000000000002 8000 2447 0001 0001>, LIMIT 4)
+//! InfiniteSource(DATA \<60000000 00083a40 20010db8000000000000000000000001 20010db8000000000000000000000002 8000 2446 0001 0001>, LIMIT 4)
 //!   -> CheckIP6Header -> r :: ICMP6PingResponder -> rt :: LookupIP6Route(2001:db8::1 0);
 //! rt -> back :: Counter -> Discard;
 //! // r.count = 4
