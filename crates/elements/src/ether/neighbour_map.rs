@@ -227,7 +227,7 @@ impl<K: Key> NeighbourMap<K> {
         let mut all = Vec::new();
         for shard in &self.shards {
             shard.with(|s| {
-                all.extend(s.slots.iter().filter(|s| s.ip != K::default()).map(|s| (s.ip, entry(s))))
+                all.extend(s.slots.iter().filter(|s| s.ip != K::default()).map(|s| (s.ip, entry(s))));
             });
         }
         all

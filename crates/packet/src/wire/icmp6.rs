@@ -118,8 +118,7 @@ impl Neighbour {
         let solicited = kind == ADVERTISEMENT && body[4] & SOLICITED != 0;
         let legal = !ipv6::is_multicast(target)
             && !ipv6::is_multicast(source)
-            && !(probe && kind == ADVERTISEMENT)
-            && !(probe && (mac.is_some() || destination != solicited_node(target)))
+            && !(probe && (kind == ADVERTISEMENT || mac.is_some() || destination != solicited_node(target)))
             && !(solicited && ipv6::is_multicast(destination));
         let flags = if kind == ADVERTISEMENT { body[4] & 0xe0 } else { 0 };
         legal.then_some(Neighbour { kind, flags, target, mac, source, destination })
