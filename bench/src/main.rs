@@ -12,6 +12,7 @@ mod huge_pages;
 mod program;
 mod telemetry;
 mod trace;
+mod trace6;
 
 use clap::Parser;
 use figure::{Arrangement, Figure};
@@ -22,6 +23,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
 use trace::Table;
+use trace6::Table6;
 
 /// Cycles per packet of the router and of dpdk-testpmd, in turn, on one core
 #[derive(Debug, Parser)]
@@ -70,16 +72,26 @@ struct Plan {
     config: &'static str,
     /// It looks packets up in the table.
     routes: bool,
+    /// Its packets are of IPv6.
+    ip6: bool,
     destinations: usize,
     target: Option<f64>,
 }
 
 const PLANS: &[Plan] = &[
-    Plan { name: "io", config: "conf/bench/io.click", routes: false, destinations: 4096, target: Some(1.10) },
+    Plan {
+        name: "io",
+        config: "conf/bench/io.click",
+        routes: false,
+        ip6: false,
+        destinations: 4096,
+        target: Some(1.10),
+    },
     Plan {
         name: "ip",
         config: "conf/bench/ip-path.click",
         routes: true,
+        ip6: false,
         destinations: 4096,
         target: Some(1.70),
     },
@@ -87,6 +99,7 @@ const PLANS: &[Plan] = &[
         name: "io-64k",
         config: "conf/bench/io-large-pool.click",
         routes: false,
+        ip6: false,
         destinations: 65_536,
         target: None,
     },
@@ -94,8 +107,25 @@ const PLANS: &[Plan] = &[
         name: "ip-64k",
         config: "conf/bench/ip-path-large-pool.click",
         routes: true,
+        ip6: false,
         destinations: 65_536,
         target: None,
+    },
+    Plan {
+        name: "ip6",
+        config: "conf/bench/ip6-path.click",
+        routes: true,
+        ip6: true,
+        destinations: 4096,
+        target: None,
+    },
+    Plan {
+        name: "ip6-64k",
+        config: "conf/bench/ip6-path-large-pool.click",
+        routes: true,
+        ip6: true,
+        destinations: 65_536,
+        target: Some(1.70),
     },
 ];
 
@@ -134,6 +164,7 @@ fn run(cli: &Cli) -> Result<bool, String> {
         memory: Memory::obtain(MEMORY),
         core: core(cli)?,
         table: Table::new(source.as_deref(), folder.path())?,
+        table6: Table6::new(source.as_deref(), folder.path())?,
         folder: folder.path(),
         root,
         time: Duration::from_secs_f64(cli.seconds),
@@ -184,6 +215,7 @@ struct Bench<'a> {
     memory: Memory,
     core: usize,
     table: Table,
+    table6: Table6,
     folder: &'a Path,
     root: &'a Path,
     time: Duration,
@@ -191,7 +223,11 @@ struct Bench<'a> {
 
 impl Bench<'_> {
     fn figure(&self, plan: &Plan, pairs: u16) -> Result<(Figure, Arrangement), String> {
-        let trace = self.table.trace(plan.destinations, self.folder)?;
+        let trace = if plan.ip6 {
+            self.table6.trace(plan.destinations, self.folder)?
+        } else {
+            self.table.trace(plan.destinations, self.folder)?
+        };
         let (mut router, mut testpmd) = (Vec::new(), Vec::new());
         let mut pool = if plan.destinations > 32_768 { 131_072 } else { SELF_CHECK_POOL };
         let mut dpdk = String::new();
@@ -221,13 +257,17 @@ impl Bench<'_> {
             testpmd,
             target: if self.self_check { Some(SELF_CHECK) } else { plan.target },
         };
-        Ok((figure, self.arrangement(dpdk)))
+        Ok((figure, self.arrangement(plan, dpdk)))
     }
 
-    fn arrangement(&self, dpdk: String) -> Arrangement {
+    fn arrangement(&self, plan: &Plan, dpdk: String) -> Arrangement {
+        let (table, routes) = match plan.ip6 {
+            true => (&self.table6.name, self.table6.len()),
+            false => (&self.table.name, self.table.len()),
+        };
         Arrangement {
-            table: self.table.name.clone(),
-            routes: self.table.len(),
+            table: table.clone(),
+            routes,
             dpdk,
             memory: self.memory.describe(),
             core: self.core,
@@ -256,7 +296,8 @@ impl Bench<'_> {
         let config = self.root.join(plan.config);
         let mut command = vec![text(&self.router), "run".to_owned(), "-j1".to_owned(), text(&config)];
         if plan.routes {
-            command.push(format!("TABLE={}", self.table.file.display()));
+            let file = if plan.ip6 { &self.table6.file } else { &self.table.file };
+            command.push(format!("TABLE={}", file.display()));
         }
         command.push("--".to_owned());
         command.extend(self.eal(&prefix, trace));

@@ -13,7 +13,7 @@ use std::process::Command;
 pub const FRAME: usize = 64;
 /// Routes of a made-up table.
 const MADE_UP: usize = 1_000_000;
-const SEED: u64 = 2009;
+pub const SEED: u64 = 2009;
 
 /// A table as a file that the router reads, and its prefixes.
 #[derive(Debug)]
@@ -68,6 +68,11 @@ impl Table {
 }
 
 fn read(source: &Path) -> Result<Vec<Prefix4>, String> {
+    Ok(prefixes_of(source)?.v4.iter().map(|route| route.prefix).collect())
+}
+
+/// The routes of a list of prefixes, one a line, perhaps packed by gzip.
+pub fn prefixes_of(source: &Path) -> Result<RouteFile, String> {
     let problem = |e: &dyn std::fmt::Display| format!("{}: {e}", source.display());
     let text = if source.extension().is_some_and(|e| e == "gz") {
         let unpacked = Command::new("gzip").arg("-dc").arg(source).output().map_err(|e| problem(&e))?;
@@ -78,8 +83,7 @@ fn read(source: &Path) -> Result<Vec<Prefix4>, String> {
     } else {
         fs::read(source).map_err(|e| problem(&e))?
     };
-    let file = RouteFile::parse(&text, Some(0)).map_err(|e| problem(&e))?;
-    Ok(file.v4.iter().map(|route| route.prefix).collect())
+    RouteFile::parse(&text, Some(0)).map_err(|e| problem(&e))
 }
 
 fn make_up() -> Result<Vec<Prefix4>, String> {
@@ -126,10 +130,11 @@ fn frame(destination: u32) -> [u8; FRAME] {
 }
 
 /// SplitMix64: the same seed gives the same trace everywhere.
-struct Random(u64);
+pub struct Random(pub u64);
 
 impl Random {
-    fn below(&mut self, n: usize) -> usize {
+    /// A number below `n`.
+    pub fn below(&mut self, n: usize) -> usize {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut z = self.0;
         z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
