@@ -30,7 +30,7 @@ use trace6::Table6;
 #[command(name = "bench", max_term_width = 100)]
 struct Cli {
     /// Figures to measure: io, ip, io-64k, ip-64k; all if none is named
-    #[arg(value_name = "FIGURE", value_parser = ["io", "ip", "io-64k", "ip-64k"])]
+    #[arg(value_name = "FIGURE", value_parser = ["io", "ip", "io-64k", "ip-64k", "ip6", "ip6-64k"])]
     figures: Vec<String>,
 
     /// The router; $ROUTEBRICKS or target/release/routebricks if not given
