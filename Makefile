@@ -28,7 +28,7 @@ test: ## every test; what needs root or DPDK and has it not says "skipped"
 	@scripts/setup build lab
 	@cargo xtask test
 
-bench: ## cycles per packet next to dpdk-testpmd, against the targets (BENCH='io --pairs 3' for less)
+bench: ## cycles per packet next to dpdk-testpmd, against the targets, as a page with plots (BENCH='io ip' for less)
 	@scripts/setup bench
 	@$(MAKE) --no-print-directory build
 	cargo run --release --package bench -- $(BENCH)

@@ -8,5 +8,5 @@ define(
 );
 
 source :: FastUDPSource($RATE, $LIMIT, $LENGTH, $SRCMAC, $SRC, 1234, $DSTMAC, $DST, 5678, STOP true)
-  -> sent :: Counter
+  -> sent :: AverageCounter
   -> ToDevice($DEV);

@@ -1,37 +1,74 @@
-//! What a router costs, next to `dpdk-testpmd` on the same port: cycles per packet of one pinned core.
+//! What a router costs, next to `dpdk-testpmd` on the same ports: cycles per packet of pinned cores.
 //!
-//! `net_pcap` with `infinite_rx` feeds both programs from memory, and drops what they send. They run in turn, router,
-//! testpmd, router, testpmd …, so that a disturbance of the machine meets both; what counts is the median of the ratios
-//! pair by pair. Cycles are ticks of the time-stamp counter during CPU time of the forwarding thread.
+//! ```text
+//!  main ─► plan (what) ─► pairs (router, testpmd, router, …) ─► figure (a JSON line) ─► report (a page with plots)
+//!                          └► program (starts, watches) ─► telemetry (counts)
+//! ```
 //!
-//! One JSON line for each figure goes to the standard output, a table to the standard error. The exit code is 0 if
-//! every target was met.
+//! `net_pcap` with `infinite_rx` feeds both programs from memory, and drops what they send. They run in turn, so that a
+//! disturbance of the machine meets both; what counts is the median of the ratios pair by pair. Cycles are ticks of the
+//! time-stamp counter during CPU time of the forwarding threads.
+//!
+//! One JSON line for each figure goes to the standard output and into `target/bench/figures.jsonl`, a table to the
+//! standard error, a page with plots into `target/bench/report.html`. The exit code is 0 if every target was met.
 
 mod figure;
 mod huge_pages;
+mod lane;
+mod ndr;
+mod others;
+mod pairs;
+mod plan;
 mod program;
+mod report;
 mod telemetry;
 mod trace;
 mod trace6;
 
-use clap::Parser;
-use figure::{Arrangement, Figure};
+use clap::{Args, Parser, Subcommand, ValueEnum};
+use figure::Spread;
 use huge_pages::Memory;
-use program::{INTERRUPTED, Program};
+use pairs::{Bench, MEMORY, Patience};
+use plan::{Group, Plan, plans};
+use program::INTERRUPTED;
 use signal_hook::consts::{SIGINT, SIGTERM};
+use std::fs::{self, File};
+use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
 use trace::Table;
 use trace6::Table6;
 
-/// Cycles per packet of the router and of dpdk-testpmd, in turn, on one core
+/// Cycles per packet of the router and of dpdk-testpmd, in turn, on the same ports and cores
 #[derive(Debug, Parser)]
-#[command(name = "bench", max_term_width = 100)]
+#[command(name = "bench", max_term_width = 100, args_conflicts_with_subcommands = true)]
+#[command(subcommand_precedence_over_arg = true)]
 struct Cli {
-    /// Figures to measure: io, ip, io-64k, ip-64k; all if none is named
-    #[arg(value_name = "FIGURE", value_parser = ["io", "ip", "io-64k", "ip-64k", "ip6", "ip6-64k"])]
-    figures: Vec<String>,
+    #[command(subcommand)]
+    other: Option<Other>,
+
+    #[command(flatten)]
+    measure: MeasureArgs,
+}
+
+#[derive(Debug, Subcommand)]
+enum Other {
+    /// Draw the page with plots again
+    Report(report::ReportArgs),
+    /// Throughput by the rules of MLRsearch: the highest rate at which a router loses (nearly) nothing
+    Ndr(ndr::NdrArgs),
+}
+
+#[derive(Debug, Args)]
+struct MeasureArgs {
+    /// Figures and sweeps to measure; all if none is named
+    #[arg(value_name = "FIGURE", value_enum)]
+    groups: Vec<Group>,
+
+    /// More and longer measurements of everything, for an hour
+    #[arg(long)]
+    full: bool,
 
     /// The router; $ROUTEBRICKS or target/release/routebricks if not given
     #[arg(long, value_name = "PATH")]
@@ -41,17 +78,21 @@ struct Cli {
     #[arg(long, value_name = "FILE")]
     table: Option<PathBuf>,
 
-    /// Measurements of each program
-    #[arg(long, value_name = "N", default_value_t = 7, value_parser = clap::value_parser!(u16).range(1..=1000))]
-    pairs: u16,
+    /// Measurements of each program: 5 of figures with a target, 3 of the points of a sweep, if not given
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1000))]
+    pairs: Option<u16>,
 
-    /// Seconds of each measurement
-    #[arg(long, value_name = "S", default_value_t = 3.0, value_parser = seconds)]
-    seconds: f64,
+    /// Seconds of each measurement: 1 of figures with a target, 0.4 of the points of a sweep, if not given
+    #[arg(long, value_name = "S", value_parser = seconds)]
+    seconds: Option<f64>,
 
     /// Processor to run on; the last one that we may use if not given
     #[arg(long, value_name = "N")]
     core: Option<usize>,
+
+    /// Folder for figures.jsonl and report.html; target/bench if not given
+    #[arg(long, value_name = "FOLDER")]
+    out: Option<PathBuf>,
 
     /// Only measure: exit 0 even if a target is missed
     #[arg(long)]
@@ -66,75 +107,13 @@ fn seconds(text: &str) -> Result<f64, String> {
     text.parse().ok().filter(|s| (0.1..=3600.0).contains(s)).ok_or_else(|| "from 0.1 to 3600".to_owned())
 }
 
-/// A figure that can be measured.
-struct Plan {
-    name: &'static str,
-    config: &'static str,
-    /// It looks packets up in the table.
-    routes: bool,
-    /// Its packets are of IPv6.
-    ip6: bool,
-    destinations: usize,
-    target: Option<f64>,
-}
-
-const PLANS: &[Plan] = &[
-    Plan {
-        name: "io",
-        config: "conf/bench/io.click",
-        routes: false,
-        ip6: false,
-        destinations: 4096,
-        target: Some(1.10),
-    },
-    Plan {
-        name: "ip",
-        config: "conf/bench/ip-path.click",
-        routes: true,
-        ip6: false,
-        destinations: 4096,
-        target: Some(1.70),
-    },
-    Plan {
-        name: "io-64k",
-        config: "conf/bench/io-large-pool.click",
-        routes: false,
-        ip6: false,
-        destinations: 65_536,
-        target: None,
-    },
-    Plan {
-        name: "ip-64k",
-        config: "conf/bench/ip-path-large-pool.click",
-        routes: true,
-        ip6: false,
-        destinations: 65_536,
-        target: None,
-    },
-    Plan {
-        name: "ip6",
-        config: "conf/bench/ip6-path.click",
-        routes: true,
-        ip6: true,
-        destinations: 4096,
-        target: None,
-    },
-    Plan {
-        name: "ip6-64k",
-        config: "conf/bench/ip6-path-large-pool.click",
-        routes: true,
-        ip6: true,
-        destinations: 65_536,
-        target: Some(1.70),
-    },
-];
-
-/// Pools of up to 131,072 buffers of 2.4 kB, rings, and DPDK's own needs.
-const MEMORY: u64 = 400 << 20;
-/// Pool of testpmd where there is no router to follow.
-const SELF_CHECK_POOL: u64 = 40_960;
 /// How far from 1 the ratio of a program to itself may be.
 const SELF_CHECK: f64 = 1.05;
+
+/// Where the repository is.
+fn root() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap_or(Path::new("."))
+}
 
 fn main() -> ExitCode {
     let cli = Cli::parse();
@@ -142,7 +121,12 @@ fn main() -> ExitCode {
         // Without a handler the signal simply ends us.
         let _ = signal_hook::flag::register(signal, INTERRUPTED.clone());
     }
-    match run(&cli) {
+    let done = match &cli.other {
+        None => measure(&cli.measure),
+        Some(Other::Report(args)) => report::draw(args).map(|()| true),
+        Some(Other::Ndr(args)) => ndr::ndr(args).map(|()| true),
+    };
+    match done {
         Ok(true) => ExitCode::SUCCESS,
         Ok(false) => ExitCode::FAILURE,
         Err(error) => {
@@ -153,180 +137,158 @@ fn main() -> ExitCode {
 }
 
 /// True if no target was missed, or nobody wants to know.
-fn run(cli: &Cli) -> Result<bool, String> {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap_or(Path::new("."));
+fn measure(args: &MeasureArgs) -> Result<bool, String> {
+    let root = root();
     let folder = tempfile::tempdir().map_err(|e| format!("cannot make a folder for traces: {e}"))?;
     let at_hand = root.join("../shared/data/bgp-full-table.txt.gz");
-    let source = cli.table.clone().or_else(|| at_hand.exists().then_some(at_hand));
+    let source = args.table.clone().or_else(|| at_hand.exists().then_some(at_hand));
     let bench = Bench {
-        router: router(cli, root),
-        self_check: cli.self_check,
+        router: router(args.router.as_deref()),
+        self_check: args.self_check,
         memory: Memory::obtain(MEMORY),
-        core: core(cli)?,
-        table: Table::new(source.as_deref(), folder.path())?,
-        table6: Table6::new(source.as_deref(), folder.path())?,
+        cores: cores(args)?,
+        table: Table::new(source.as_deref())?,
+        table6: Table6::new(source.as_deref())?,
         folder: folder.path(),
         root,
-        time: Duration::from_secs_f64(cli.seconds),
     };
+    let mut lines = Lines::create(args, root)?;
     eprintln!(
-        "{} routes ({}), {}, core {}, {} pairs of {} s; TSC cycles per packet: median (lowest–highest)\n{}",
+        "{} prefixes ({}), {}, core {}; TSC cycles per packet: median (lowest–highest)\n{}",
         bench.table.len(),
         bench.table.name,
         bench.memory.describe(),
-        bench.core,
-        cli.pairs,
-        cli.seconds,
+        bench.cores.first().copied().unwrap_or_default(),
         figure::header()
     );
     let mut good = true;
-    for plan in PLANS {
-        let named = cli.figures.is_empty() || cli.figures.iter().any(|f| f == plan.name);
-        // Against itself testpmd runs without configuration: one of the figures of each trace is enough.
-        if !named || (cli.self_check && plan.routes) {
+    for plan in chosen(args) {
+        if plan.workers > bench.cores.len() {
+            eprintln!("{:<18} left out: it needs {} processors", plan.name(), plan.workers);
             continue;
         }
-        let (figure, arrangement) = bench.figure(plan, cli.pairs)?;
+        let (figure, arrangement) = bench.figure(&plan, patience(args, &plan))?;
         eprintln!("{}", figure.row());
-        println!("{}", figure.json(&arrangement));
+        lines.add(&figure.json(&arrangement).to_string())?;
         good &= !figure.missed();
     }
-    Ok(good || cli.no_verdict)
+    let wanted = args.groups.is_empty() || args.groups.contains(&Group::Others);
+    if wanted && !args.self_check {
+        for row in others::measure_all(&bench, others_patience(args)) {
+            let text = |key: &str| row[key].as_str().unwrap_or_default().to_owned();
+            let cycles = Spread::from_json(&row["tsc_cycles_per_packet"]);
+            let cost = cycles.map_or_else(String::new, |c| format!("{:>22.1}", c.median));
+            eprintln!("{:<18} {cost} {}", text("program"), text("status"));
+            lines.add(&row.to_string())?;
+        }
+    }
+    lines.report()?;
+    Ok(good || args.no_verdict)
 }
 
-fn router(cli: &Cli, root: &Path) -> PathBuf {
-    let given = cli.router.clone().or_else(|| std::env::var_os("ROUTEBRICKS").map(PathBuf::from));
-    given.unwrap_or_else(|| root.join("target/release/routebricks"))
+/// What is to be measured, in order.
+fn chosen(args: &MeasureArgs) -> Vec<Plan> {
+    let named = |group: &&Group| args.groups.is_empty() || args.groups.contains(group);
+    let all = Group::value_variants().iter().filter(named).flat_map(|&group| plans(group));
+    if !args.self_check {
+        return all.collect();
+    }
+    // Against itself testpmd runs without configuration, so one figure of each trace is enough.
+    let plain = all.filter(|plan| plan.config == "conf/bench/io.click" || plan.routes.is_none());
+    plain.map(|plan| Plan { target: Some(SELF_CHECK), config: "testpmd", ..plan }).collect()
 }
 
-fn core(cli: &Cli) -> Result<usize, String> {
+fn patience(args: &MeasureArgs, plan: &Plan) -> Patience {
+    let (pairs, seconds) = match (plan.at.is_some(), args.full) {
+        (false, false) => (5, 1.0),
+        (true, false) => (3, 0.4),
+        (false, true) => (21, 3.0),
+        (true, true) => (7, 2.0),
+    };
+    let time = Duration::from_secs_f64(args.seconds.unwrap_or(seconds));
+    Patience { pairs: args.pairs.unwrap_or(pairs), time }
+}
+
+fn others_patience(args: &MeasureArgs) -> Patience {
+    let time = Duration::from_secs_f64(args.seconds.unwrap_or(1.0));
+    Patience { pairs: args.pairs.unwrap_or(3), time }
+}
+
+/// Where the figures go, line by line.
+struct Lines {
+    path: PathBuf,
+    file: File,
+}
+
+impl Lines {
+    fn create(args: &MeasureArgs, root: &Path) -> Result<Lines, String> {
+        let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root.join("target"), PathBuf::from);
+        let folder = args.out.clone().unwrap_or_else(|| target.join("bench"));
+        fs::create_dir_all(&folder).map_err(|e| format!("{}: {e}", folder.display()))?;
+        let path = folder.join("figures.jsonl");
+        let file = File::create(&path).map_err(|e| format!("{}: {e}", path.display()))?;
+        Ok(Lines { path, file })
+    }
+
+    fn add(&mut self, line: &str) -> Result<(), String> {
+        println!("{line}");
+        writeln!(self.file, "{line}").map_err(|e| format!("{}: {e}", self.path.display()))
+    }
+
+    /// Draws what there is.
+    fn report(&self) -> Result<(), String> {
+        let page = self.path.with_file_name("report.html");
+        report::write(&self.path, &page)?;
+        eprintln!("{}\n{}", self.path.display(), page.display());
+        Ok(())
+    }
+}
+
+fn router(named: Option<&Path>) -> PathBuf {
+    let given = named.map(Path::to_path_buf).or_else(|| std::env::var_os("ROUTEBRICKS").map(PathBuf::from));
+    given.unwrap_or_else(|| root().join("target/release/routebricks"))
+}
+
+/// Processors that we may use: the one that is wanted, then the others from the last one down.
+fn cores(args: &MeasureArgs) -> Result<Vec<usize>, String> {
     let ours = nix::sched::sched_getaffinity(nix::unistd::Pid::from_raw(0))
         .map_err(|e| format!("cannot ask for the processors that we may use: {e}"))?;
     let may_use = |core: &usize| ours.is_set(*core).unwrap_or(false);
-    let highest = (0..nix::sched::CpuSet::count()).rev().find(may_use).unwrap_or(0);
-    let core = cli.core.unwrap_or(highest);
-    if may_use(&core) { Ok(core) } else { Err(format!("we may not use processor {core}")) }
+    let mut cores: Vec<usize> = (0..nix::sched::CpuSet::count()).rev().filter(may_use).collect();
+    if let Some(wanted) = args.core {
+        let at = cores.iter().position(|&core| core == wanted);
+        let at = at.ok_or_else(|| format!("we may not use processor {wanted}"))?;
+        cores[..=at].rotate_right(1);
+    }
+    Ok(cores)
 }
 
-/// Everything that does not change between figures.
-struct Bench<'a> {
-    router: PathBuf,
-    self_check: bool,
-    memory: Memory,
-    core: usize,
-    table: Table,
-    table6: Table6,
-    folder: &'a Path,
-    root: &'a Path,
-    time: Duration,
-}
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory;
 
-impl Bench<'_> {
-    fn figure(&self, plan: &Plan, pairs: u16) -> Result<(Figure, Arrangement), String> {
-        let trace = if plan.ip6 {
-            self.table6.trace(plan.destinations, self.folder)?
-        } else {
-            self.table.trace(plan.destinations, self.folder)?
+    #[test]
+    fn the_command_line_is_consistent() {
+        Cli::command().debug_assert();
+        let cli = Cli::parse_from(["bench", "size", "ip-64k", "--pairs", "2"]);
+        let names: Vec<String> = chosen(&cli.measure).iter().map(Plan::name).collect();
+        assert_eq!(names[0], "ip-64k");
+        assert_eq!(names.len(), 9);
+        let cli = Cli::parse_from(["bench", "report", "x.jsonl"]);
+        assert!(matches!(cli.other, Some(Other::Report(_))));
+    }
+
+    #[test]
+    fn sweeps_take_less_time_unless_told() {
+        let time = |words: &[&str]| {
+            let cli = Cli::parse_from(words);
+            let patience = patience(&cli.measure, &chosen(&cli.measure)[0]);
+            (patience.pairs, patience.time.as_millis())
         };
-        let (mut router, mut testpmd) = (Vec::new(), Vec::new());
-        let mut pool = if plan.destinations > 32_768 { 131_072 } else { SELF_CHECK_POOL };
-        let mut dpdk = String::new();
-        for _ in 0..pairs {
-            let (first, name) = if self.self_check {
-                (self.testpmd("testpmd", &trace, pool), "testpmd")
-            } else {
-                (self.routebricks(plan, &trace), "router")
-            };
-            let (cycles, version, buffers) = self.measure(name, &first)?;
-            router.push(cycles);
-            // What is given to testpmd is what the router has.
-            pool = buffers;
-            let (cycles, yardstick, _) = self.measure("testpmd", &self.testpmd("testpmd", &trace, pool))?;
-            testpmd.push(cycles);
-            if version != yardstick {
-                return Err(format!("the router runs on {version}, testpmd on {yardstick}"));
-            }
-            dpdk = version;
-        }
-        let figure = Figure {
-            name: plan.name,
-            config: if self.self_check { "testpmd" } else { plan.config },
-            destinations: plan.destinations,
-            pool_buffers: pool,
-            router,
-            testpmd,
-            target: if self.self_check { Some(SELF_CHECK) } else { plan.target },
-        };
-        Ok((figure, self.arrangement(plan, dpdk)))
+        assert_eq!(time(&["bench", "io"]), (5, 1000));
+        assert_eq!(time(&["bench", "size"]), (3, 400));
+        assert_eq!(time(&["bench", "size", "--full"]), (7, 2000));
+        assert_eq!(time(&["bench", "io", "--pairs=9", "--seconds=2.5"]), (9, 2500));
     }
-
-    fn arrangement(&self, plan: &Plan, dpdk: String) -> Arrangement {
-        let (table, routes) = match plan.ip6 {
-            true => (&self.table6.name, self.table6.len()),
-            false => (&self.table.name, self.table.len()),
-        };
-        Arrangement {
-            table: table.clone(),
-            routes,
-            dpdk,
-            memory: self.memory.describe(),
-            core: self.core,
-            tsc_ghz: epoch::tsc_hz() as f64 / 1e9,
-            seconds: self.time.as_secs_f64(),
-        }
-    }
-
-    /// Runs a command once: cycles per packet, its DPDK, the size of its pool.
-    fn measure(
-        &self,
-        name: &str,
-        (prefix, command): &(String, Vec<String>),
-    ) -> Result<(f64, String, u64), String> {
-        let mut program = Program::start(name, command, self.core, prefix, self.folder)?;
-        let (version, pool) = (program.version().to_owned(), program.pool_size()?);
-        let sample = program.measure(self.time)?;
-        program.stop()?;
-        let cycles = sample.cpu_ns as f64 * (epoch::tsc_hz() as f64 / 1e9) / sample.packets as f64;
-        Ok((cycles, version, pool))
-    }
-
-    /// A file prefix of its own for each kind of program, and the command.
-    fn routebricks(&self, plan: &Plan, trace: &Path) -> (String, Vec<String>) {
-        let prefix = format!("bench-{}-router", std::process::id());
-        let config = self.root.join(plan.config);
-        let mut command = vec![text(&self.router), "run".to_owned(), "-j1".to_owned(), text(&config)];
-        if plan.routes {
-            let file = if plan.ip6 { &self.table6.file } else { &self.table.file };
-            command.push(format!("TABLE={}", file.display()));
-        }
-        command.push("--".to_owned());
-        command.extend(self.eal(&prefix, trace));
-        (prefix, command)
-    }
-
-    fn testpmd(&self, program: &str, trace: &Path, pool: u64) -> (String, Vec<String>) {
-        let prefix = format!("bench-{}-{program}", std::process::id());
-        // It wants a main lcore that does not forward; that one waits for input.
-        let mut command =
-            vec!["dpdk-testpmd".to_owned(), format!("--lcores=0@{core},1@{core}", core = self.core)];
-        command.extend(self.eal(&prefix, trace));
-        command.extend(["--", "--forward-mode=io"].map(str::to_owned));
-        command.push(format!("--total-num-mbufs={pool}"));
-        (prefix, command)
-    }
-
-    /// What both programs tell DPDK.
-    fn eal(&self, prefix: &str, trace: &Path) -> Vec<String> {
-        let mut args = vec![
-            format!("--vdev=net_pcap0,rx_pcap={},infinite_rx=1", trace.display()),
-            format!("--file-prefix={prefix}"),
-            "--no-pci".to_owned(),
-        ];
-        args.extend(self.memory.eal_args(MEMORY >> 20));
-        args
-    }
-}
-
-fn text(path: &Path) -> String {
-    path.to_string_lossy().into_owned()
 }

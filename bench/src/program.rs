@@ -23,6 +23,11 @@ const LOST_ONE_IN: u64 = 100;
 /// Set when the user wants us to stop.
 pub static INTERRUPTED: LazyLock<Arc<AtomicBool>> = LazyLock::new(Arc::default);
 
+/// True if the user wants us to stop.
+pub fn interrupted() -> bool {
+    INTERRUPTED.load(Ordering::Relaxed)
+}
+
 /// A running program.
 pub struct Program {
     name: String,
@@ -44,34 +49,41 @@ impl Drop for Files {
     }
 }
 
+/// How a program is started.
+#[derive(Clone, Debug)]
+pub struct Start<'a> {
+    /// What it is called in messages and its log.
+    pub name: &'static str,
+    /// Program and arguments.
+    pub command: Vec<String>,
+    /// Processors that it is bound to, as `taskset -c` takes them.
+    pub cores: String,
+    /// The file prefix that the command gives to DPDK.
+    pub prefix: String,
+    /// Where its log goes.
+    pub folder: &'a Path,
+}
+
 /// What one measurement found.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Sample {
     /// Packets sent.
     pub packets: u64,
-    /// CPU time of the thread that forwards, in nanoseconds.
+    /// CPU time of the threads that forward, in nanoseconds.
     pub cpu_ns: u64,
-    /// That thread's name.
-    pub thread: String,
     /// Wall-clock time in seconds.
     pub seconds: f64,
 }
 
 impl Program {
-    /// Starts a command on one core and waits until packets flow. `prefix` is the file prefix that the command gives
-    /// to DPDK.
-    pub fn start(
-        name: &str,
-        command: &[String],
-        core: usize,
-        prefix: &str,
-        folder: &Path,
-    ) -> Result<Program, String> {
+    /// Starts a program and waits until packets flow.
+    pub fn start(start: &Start<'_>) -> Result<Program, String> {
+        let Start { name, command, cores, prefix, folder } = start;
         let log = folder.join(format!("{name}.log"));
         let file = File::create(&log).map_err(|e| format!("{}: {e}", log.display()))?;
         let same = file.try_clone().map_err(|e| format!("{}: {e}", log.display()))?;
         let mut child = Command::new("taskset")
-            .args(["-c", &core.to_string()])
+            .args(["-c", cores])
             .args(command)
             .stdin(Stdio::piped())
             .stdout(file)
@@ -84,7 +96,7 @@ impl Program {
         let files = Files(runtime_folder().join(prefix));
         match wait_for_packets(&mut child, prefix) {
             Ok(telemetry) => {
-                Ok(Program { name: name.to_owned(), child, _input: input, log, telemetry, _files: files })
+                Ok(Program { name: (*name).to_owned(), child, _input: input, log, telemetry, _files: files })
             }
             Err(why) => {
                 end(&mut child);
@@ -108,8 +120,8 @@ impl Program {
         self.telemetry.pool_size()
     }
 
-    /// Measures for so long, after a warm-up.
-    pub fn measure(&mut self, time: Duration) -> Result<Sample, String> {
+    /// Measures for so long, after a warm-up, a program that so many threads forward in.
+    pub fn measure(&mut self, time: Duration, threads: usize) -> Result<Sample, String> {
         pause(WARM_UP)?;
         // The telemetry thread shares the core, so while it answers the forwarding thread is off the core and its CPU
         // time is up to date.
@@ -123,12 +135,12 @@ impl Program {
         if sent == 0 || received.abs_diff(sent) > received / LOST_ONE_IN {
             return Err(format!("{}: of {received} packets only {sent} were forwarded", self.name));
         }
-        let (thread, cpu_ns) = busiest(&cpu_before, &cpu_after)
-            .ok_or_else(|| format!("{}: no thread used the processor", self.name))?;
-        Ok(Sample { packets: sent, cpu_ns, thread, seconds })
+        let cpu_ns = busiest(&cpu_before, &cpu_after, threads)
+            .ok_or_else(|| format!("{}: fewer than {threads} threads used the processor", self.name))?;
+        Ok(Sample { packets: sent, cpu_ns, seconds })
     }
 
-    /// CPU time of each thread, in nanoseconds, with its name.
+    /// CPU time of each thread, in nanoseconds.
     fn cpu(&self) -> Result<Threads, String> {
         let folder = PathBuf::from(format!("/proc/{}/task", self.child.id()));
         let problem = |e: std::io::Error| format!("{}: {e}", folder.display());
@@ -137,9 +149,8 @@ impl Program {
             let task = task.map_err(problem)?.path();
             // A thread that has just ended is none that forwards.
             let Ok(schedstat) = fs::read_to_string(task.join("schedstat")) else { continue };
-            let Ok(name) = fs::read_to_string(task.join("comm")) else { continue };
             let time = schedstat.split_whitespace().next().and_then(|t| t.parse().ok()).unwrap_or(0);
-            threads.insert(task, (name.trim().to_owned(), time));
+            threads.insert(task, time);
         }
         Ok(threads)
     }
@@ -163,14 +174,15 @@ impl Drop for Program {
     }
 }
 
-/// By folder in `/proc`: name and nanoseconds.
-type Threads = BTreeMap<PathBuf, (String, u64)>;
+/// Nanoseconds by folder in `/proc`.
+type Threads = BTreeMap<PathBuf, u64>;
 
-/// The thread that used most CPU time between two readings.
-fn busiest(before: &Threads, after: &Threads) -> Option<(String, u64)> {
-    let used = |task: &PathBuf, now: u64| now.saturating_sub(before.get(task).map_or(0, |(_, then)| *then));
-    let all = after.iter().map(|(task, (name, now))| (name.clone(), used(task, *now)));
-    all.filter(|(_, time)| *time > 0).max_by_key(|(_, time)| *time)
+/// CPU time between two readings of the `count` threads that used most, all together.
+fn busiest(before: &Threads, after: &Threads, count: usize) -> Option<u64> {
+    let used = |(task, now): (&PathBuf, &u64)| now.saturating_sub(before.get(task).copied().unwrap_or(0));
+    let mut all: Vec<u64> = after.iter().map(used).filter(|&time| time > 0).collect();
+    all.sort_unstable_by(|a, b| b.cmp(a));
+    all.get(..count).map(|most| most.iter().sum())
 }
 
 fn wait_for_packets(child: &mut Child, prefix: &str) -> Result<Telemetry, String> {
@@ -219,7 +231,7 @@ fn end(child: &mut Child) -> Option<std::process::ExitStatus> {
 fn pause(time: Duration) -> Result<(), String> {
     let deadline = Instant::now() + time;
     loop {
-        if INTERRUPTED.load(Ordering::Relaxed) {
+        if interrupted() {
             return Err("interrupted".to_owned());
         }
         let left = deadline.saturating_duration_since(Instant::now());
@@ -242,13 +254,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_busiest_thread_is_the_one_that_used_most_since() {
+    fn the_busiest_threads_are_those_that_used_most_since() {
         let threads = |times: &[(&str, u64)]| -> Threads {
-            times.iter().map(|(name, t)| (PathBuf::from(name), ((*name).to_owned(), *t))).collect()
+            times.iter().map(|(name, t)| (PathBuf::from(name), *t)).collect()
         };
         let before = threads(&[("main", 900), ("worker", 100)]);
         let after = threads(&[("main", 910), ("worker", 700), ("new", 50)]);
-        assert_eq!(busiest(&before, &after), Some(("worker".to_owned(), 600)));
-        assert_eq!(busiest(&after, &after), None);
+        assert_eq!(busiest(&before, &after, 1), Some(600));
+        assert_eq!(busiest(&before, &after, 2), Some(650));
+        assert_eq!(busiest(&before, &after, 4), None);
+        assert_eq!(busiest(&after, &after, 1), None);
     }
 }

@@ -19,7 +19,7 @@ pub struct Telemetry {
     pub version: String,
 }
 
-/// Packets of one port since it was started.
+/// Packets of ports since they were started.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Packets {
     /// Received.
@@ -70,10 +70,17 @@ impl Telemetry {
         self.receive()
     }
 
-    /// What port 0 has received and sent.
+    /// What all ports have received and sent.
     pub fn packets(&self) -> Result<Packets, String> {
-        let answer = self.ask("/ethdev/stats,0")?;
-        packets(&answer).ok_or_else(|| format!("telemetry: no packet counts in {answer}"))
+        let list = self.ask("/ethdev/list")?;
+        let mut all = Packets::default();
+        for port in list["/ethdev/list"].as_array().into_iter().flatten().filter_map(Value::as_u64) {
+            let answer = self.ask(&format!("/ethdev/stats,{port}"))?;
+            let port = packets(&answer).ok_or_else(|| format!("telemetry: no packet counts in {answer}"))?;
+            all.received += port.received;
+            all.sent += port.sent;
+        }
+        Ok(all)
     }
 
     /// Buffers of the largest pool.

@@ -1,35 +1,32 @@
-//! Traffic: a routing table, and captures of small packets to destinations that it has routes for.
+//! Traffic: a routing table, and captures of packets to destinations that it has routes for.
 
-use fib::{NextHop, Prefix4, Route, RouteFile};
+use crate::plan::{Frames, Hops};
+use fib::{NextHop, Prefix4, Random, Route, RouteFile};
 use io::pcap::{LinkType, Writer};
 use packet::wire::checksum::checksum;
 use std::collections::HashSet;
-use std::fs::{self, File};
+use std::fs::File;
 use std::io::BufWriter;
 use std::path::{Path, PathBuf};
-use std::process::Command;
 
-/// Bytes of each frame in memory, without check sequence.
-pub const FRAME: usize = 64;
 /// Routes of a made-up table.
 const MADE_UP: usize = 1_000_000;
 pub const SEED: u64 = 2009;
 
-/// A table as a file that the router reads, and its prefixes.
+/// Prefixes that routes are made of.
 #[derive(Debug)]
 pub struct Table {
-    /// Where it comes from.
+    /// Where they come from.
     pub name: String,
-    /// The route file; every route leads to port 0.
-    pub file: PathBuf,
+    /// In random order, so that the first ones are a sample of all.
     prefixes: Vec<Prefix4>,
 }
 
 impl Table {
-    /// The IPv4 routes of `source` if that is there (prefixes, one a line, perhaps packed by gzip), else a made-up
+    /// The IPv4 prefixes of `source` if that is there (one a line, perhaps packed by gzip), else those of a made-up
     /// table of a million.
-    pub fn new(source: Option<&Path>, folder: &Path) -> Result<Table, String> {
-        let (name, prefixes) = match source {
+    pub fn new(source: Option<&Path>) -> Result<Table, String> {
+        let (name, mut prefixes) = match source {
             Some(source) => {
                 let name = source.file_name().unwrap_or(source.as_os_str());
                 (name.to_string_lossy().into_owned(), read(source)?)
@@ -39,51 +36,76 @@ impl Table {
         if prefixes.is_empty() {
             return Err(format!("{name}: there is no IPv4 prefix in it"));
         }
-        let file = folder.join("routes.txt");
-        let to_port_0 = NextHop { gateway: None, port: 0 };
-        let v4 = prefixes.iter().map(|prefix| Route { prefix: *prefix, next_hop: to_port_0 }).collect();
-        let out = File::create(&file).map_err(|e| format!("{}: {e}", file.display()))?;
-        RouteFile { v4, v6: Vec::new() }
-            .write(BufWriter::new(out))
-            .map_err(|e| format!("{}: {e}", file.display()))?;
-        Ok(Table { name, file, prefixes })
+        let mut random = Random::new(SEED);
+        for i in (1..prefixes.len()).rev() {
+            prefixes.swap(i, random.below(i + 1));
+        }
+        Ok(Table { name, prefixes })
     }
 
-    /// Number of routes.
+    /// Number of prefixes.
     pub fn len(&self) -> usize {
         self.prefixes.len()
     }
 
-    /// Writes a capture of one packet to each of `count` distinct destinations: the same ones for the same table.
-    pub fn trace(&self, count: usize, folder: &Path) -> Result<PathBuf, String> {
-        let path = folder.join(format!("{count}.pcap"));
-        let problem = |e: io::pcap::PcapError| e.to_string();
-        let mut writer = Writer::create(&path, LinkType::Ethernet, 65_535).map_err(problem)?;
-        for destination in destinations(&self.prefixes, count) {
-            writer.write(0, FRAME as u32, &frame(destination)).map_err(problem)?;
+    /// A sample of `routes` prefixes, or all if there are not so many.
+    fn sample(&self, routes: usize) -> &[Prefix4] {
+        self.prefixes.get(..routes).unwrap_or(&self.prefixes)
+    }
+
+    /// The prefixes of a sample.
+    pub fn prefixes(&self, routes: usize) -> impl Iterator<Item = Prefix4> {
+        self.sample(routes).iter().copied()
+    }
+
+    /// Distinct destinations that a sample has routes for: the same ones for the same table.
+    pub fn destinations(&self, routes: usize, count: usize) -> Vec<u32> {
+        destinations(self.sample(routes), count)
+    }
+
+    /// Writes a file of routes for a sample; gives its path and how many routes there are in it.
+    pub fn routes(&self, routes: usize, hops: Hops, folder: &Path) -> Result<(PathBuf, usize), String> {
+        let sample = self.sample(routes);
+        let file = folder.join(format!("{}-routes-{}-hops.txt", sample.len(), hops.count()));
+        if !file.exists() {
+            let next_hop = |k: usize| NextHop { gateway: None, port: (k % hops.count()) as u32 };
+            let route = |(k, prefix): (usize, &Prefix4)| Route { prefix: *prefix, next_hop: next_hop(k) };
+            let v4 = sample.iter().enumerate().map(route).collect();
+            let problem = |e: std::io::Error| format!("{}: {e}", file.display());
+            let out = BufWriter::new(File::create(&file).map_err(problem)?);
+            RouteFile { v4, v6: Vec::new() }.write(out).map_err(problem)?;
         }
-        writer.flush().map_err(problem)?;
-        Ok(path)
+        Ok((file, sample.len()))
+    }
+
+    /// Writes a capture of one packet to each of `count` distinct destinations of a sample: the same ones for the same
+    /// table. Gives its path and how many packets there are.
+    pub fn trace(
+        &self,
+        routes: usize,
+        count: usize,
+        frames: Frames,
+        folder: &Path,
+    ) -> Result<(PathBuf, usize), String> {
+        let sample = self.sample(routes);
+        let path = folder.join(format!("{count}-of-{}-{frames}.pcap", sample.len()));
+        let destinations = destinations(sample, count);
+        if !path.exists() {
+            let problem = |e: io::pcap::PcapError| format!("{}: {e}", path.display());
+            let mut writer = Writer::create(&path, LinkType::Ethernet, 65_535).map_err(problem)?;
+            for (k, destination) in destinations.iter().enumerate() {
+                let bytes = frame(*destination, frames.length(k).into());
+                writer.write(0, bytes.len() as u32, &bytes).map_err(problem)?;
+            }
+            writer.flush().map_err(problem)?;
+        }
+        Ok((path, destinations.len()))
     }
 }
 
 fn read(source: &Path) -> Result<Vec<Prefix4>, String> {
-    Ok(prefixes_of(source)?.v4.iter().map(|route| route.prefix).collect())
-}
-
-/// The routes of a list of prefixes, one a line, perhaps packed by gzip.
-pub fn prefixes_of(source: &Path) -> Result<RouteFile, String> {
-    let problem = |e: &dyn std::fmt::Display| format!("{}: {e}", source.display());
-    let text = if source.extension().is_some_and(|e| e == "gz") {
-        let unpacked = Command::new("gzip").arg("-dc").arg(source).output().map_err(|e| problem(&e))?;
-        if !unpacked.status.success() {
-            return Err(problem(&String::from_utf8_lossy(&unpacked.stderr).trim()));
-        }
-        unpacked.stdout
-    } else {
-        fs::read(source).map_err(|e| problem(&e))?
-    };
-    RouteFile::parse(&text, Some(0)).map_err(|e| problem(&e))
+    let file = RouteFile::read(source, Some(0)).map_err(|e| format!("{}: {e}", source.display()))?;
+    Ok(file.v4.iter().map(|route| route.prefix).collect())
 }
 
 fn make_up() -> Result<Vec<Prefix4>, String> {
@@ -95,7 +117,7 @@ fn make_up() -> Result<Vec<Prefix4>, String> {
 /// Distinct addresses, each a random one of a random prefix. `prefixes` must not be empty. Fewer than `count` if so
 /// many cannot be found.
 fn destinations(prefixes: &[Prefix4], count: usize) -> Vec<u32> {
-    let mut random = Random(SEED);
+    let mut random = Random::new(SEED);
     let mut seen = HashSet::new();
     let mut found = Vec::with_capacity(count);
     for _ in 0..count.saturating_mul(16) {
@@ -103,8 +125,7 @@ fn destinations(prefixes: &[Prefix4], count: usize) -> Vec<u32> {
             break;
         }
         let prefix = prefixes[random.below(prefixes.len())];
-        let hosts = (prefix.last() - prefix.first()) as usize + 1;
-        let address = prefix.first() + random.below(hosts) as u32;
+        let address = prefix.first() | (random.bits() as u32 & (prefix.last() - prefix.first()));
         if seen.insert(address) {
             found.push(address);
         }
@@ -112,11 +133,11 @@ fn destinations(prefixes: &[Prefix4], count: usize) -> Vec<u32> {
     found
 }
 
-/// A UDP packet from 198.18.0.1 (RFC 2544) with TTL 64.
-fn frame(destination: u32) -> [u8; FRAME] {
-    let mut frame = [0; FRAME];
+/// A UDP packet of `length` bytes (at least 64), headers included, from 198.18.0.1 (RFC 2544) with TTL 64.
+pub fn frame(destination: u32, length: usize) -> Vec<u8> {
+    let mut frame = vec![0; length.max(64)];
+    let ip_len = (frame.len() - 14) as u16;
     frame[..14].copy_from_slice(&[2, 0, 0, 0, 0, 2, 2, 0, 0, 0, 0, 1, 8, 0]);
-    let ip_len = (FRAME - 14) as u16;
     frame[14] = 0x45;
     frame[16..18].copy_from_slice(&ip_len.to_be_bytes());
     frame[22..24].copy_from_slice(&[64, 17]);
@@ -129,26 +150,12 @@ fn frame(destination: u32) -> [u8; FRAME] {
     frame
 }
 
-/// SplitMix64: the same seed gives the same trace everywhere.
-pub struct Random(pub u64);
-
-impl Random {
-    /// A number below `n`.
-    pub fn below(&mut self, n: usize) -> usize {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^= z >> 31;
-        ((u128::from(z) * n as u128) >> 64) as usize
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use io::pcap::Reader;
     use packet::wire::ipv4::Ipv4;
+    use std::fs;
 
     #[test]
     fn destinations_are_distinct_covered_and_always_the_same() {
@@ -163,22 +170,44 @@ mod tests {
         assert_eq!(destinations(&["0.0.0.0/0".parse().unwrap()], 50).len(), 50);
     }
 
+    fn table_of(folder: &Path, text: &str) -> Table {
+        let list = folder.join("list");
+        fs::write(&list, text).unwrap();
+        Table::new(Some(&list)).unwrap()
+    }
+
+    #[test]
+    fn routes_go_round_the_next_hops() {
+        let folder = tempfile::tempdir().unwrap();
+        let table = table_of(folder.path(), "192.0.2.0/24\r\n2001:db8::/32\r\n");
+        assert_eq!(table.len(), 1);
+        let (file, routes) = table.routes(usize::MAX, Hops::OnePort, folder.path()).unwrap();
+        assert_eq!((fs::read_to_string(file).unwrap().as_str(), routes), ("192.0.2.0/24 0\n", 1));
+        let many: String = (0..40).map(|n| format!("10.{n}.0.0/16\n")).collect();
+        let table = table_of(folder.path(), &many);
+        let (file, routes) = table.routes(32, Hops::SixteenOnTwoPorts, folder.path()).unwrap();
+        let text = fs::read_to_string(file).unwrap();
+        let to = |port: usize| text.lines().filter(|line| line.ends_with(&format!(" {port}"))).count();
+        assert_eq!((routes, [to(0), to(15), to(16)]), (32, [2, 2, 0]));
+    }
+
     #[test]
     fn a_trace_holds_sound_packets() {
         let folder = tempfile::tempdir().unwrap();
-        let list = folder.path().join("list");
-        fs::write(&list, "192.0.2.0/24\r\n2001:db8::/32\r\n").unwrap();
-        let table = Table::new(Some(&list), folder.path()).unwrap();
-        assert_eq!(table.len(), 1);
-        assert_eq!(fs::read_to_string(&table.file).unwrap(), "192.0.2.0/24 0\n");
-        let mut reader = Reader::open(&table.trace(16, folder.path()).unwrap()).unwrap();
-        let mut packets = 0;
-        while let Some(record) = reader.next_record().unwrap() {
-            assert_eq!(record.data.len(), FRAME);
-            let ip = Ipv4::check(&record.data[14..]).unwrap();
-            assert!(ip.checksum_is_valid() && ip.ttl() == 64 && usize::from(ip.total_len()) == FRAME - 14);
-            packets += 1;
+        let table = table_of(folder.path(), "192.0.2.0/24\n");
+        for (frames, lengths) in [(Frames::Bytes(64), [64, 64, 64]), (Frames::Imix, [64, 594, 1518])] {
+            let (path, count) = table.trace(9, 16, frames, folder.path()).unwrap();
+            assert_eq!(count, 16);
+            let mut reader = Reader::open(&path).unwrap();
+            let (mut packets, mut seen) = (0, HashSet::new());
+            while let Some(record) = reader.next_record().unwrap() {
+                let ip = Ipv4::check(&record.data[14..]).unwrap();
+                assert!(ip.checksum_is_valid() && ip.ttl() == 64);
+                assert_eq!(usize::from(ip.total_len()), record.data.len() - 14);
+                seen.insert(record.data.len());
+                packets += 1;
+            }
+            assert_eq!((packets, seen), (16, HashSet::from(lengths)));
         }
-        assert_eq!(packets, 16);
     }
 }

@@ -1,7 +1,7 @@
 //! Traffic of IPv6: a routing table, and captures of small packets to destinations that it has routes for.
 
-use crate::trace::{FRAME, Random, SEED, prefixes_of};
-use fib::{NextHop, Prefix6, Route, RouteFile};
+use crate::trace::SEED;
+use fib::{NextHop, Prefix6, Random, Route, RouteFile};
 use io::pcap::{LinkType, Writer};
 use packet::wire::ethernet;
 use packet::wire::ipv6::{self, HEADER_LEN, Header};
@@ -11,57 +11,62 @@ use std::fs::File;
 use std::io::BufWriter;
 use std::path::{Path, PathBuf};
 
+/// Bytes of each frame in memory, without check sequence.
+const FRAME: usize = 64;
 /// Routes of a made-up table.
 const MADE_UP: usize = 200_000;
 /// 2001:2::1, of the addresses for benchmarks (RFC 5180).
 const SOURCE: u128 = 0x2001_0002 << 96 | 1;
 
-/// A table as a file that the router reads, and its prefixes.
+/// Prefixes that routes are made of.
 #[derive(Debug)]
 pub struct Table6 {
-    /// Where it comes from.
-    pub name: String,
-    /// The route file; every route leads to port 0.
-    pub file: PathBuf,
+    /// Never empty.
     prefixes: Vec<Prefix6>,
 }
 
 impl Table6 {
-    /// The IPv6 routes of `source` if that is there and has some, else a made-up table.
-    pub fn new(source: Option<&Path>, folder: &Path) -> Result<Table6, String> {
+    /// The IPv6 prefixes of `source` (one a line, perhaps packed by gzip) if that is there and has some, else those of a
+    /// made-up table.
+    pub fn new(source: Option<&Path>) -> Result<Table6, String> {
         let listed = match source {
-            Some(source) => prefixes_of(source)?.v6.iter().map(|route| route.prefix).collect(),
+            Some(source) => {
+                let file =
+                    RouteFile::read(source, Some(0)).map_err(|e| format!("{}: {e}", source.display()))?;
+                file.v6.iter().map(|route| route.prefix).collect()
+            }
             None => Vec::new(),
         };
-        let (name, prefixes) = match source.filter(|_| !listed.is_empty()) {
-            Some(source) => (source.file_name().unwrap_or_default().to_string_lossy().into_owned(), listed),
-            None => (format!("synth of {MADE_UP}"), make_up()?),
-        };
+        Ok(Table6 { prefixes: if listed.is_empty() { make_up()? } else { listed } })
+    }
+
+    /// Writes a file of routes that all lead to port 0; gives its path and how many routes there are in it.
+    pub fn routes(&self, folder: &Path) -> Result<(PathBuf, usize), String> {
         let file = folder.join("routes6.txt");
-        let to_port_0 = NextHop { gateway: None, port: 0 };
-        let v6 = prefixes.iter().map(|prefix| Route { prefix: *prefix, next_hop: to_port_0 }).collect();
-        let out = File::create(&file).map_err(|e| format!("{}: {e}", file.display()))?;
-        RouteFile { v4: Vec::new(), v6 }
-            .write(BufWriter::new(out))
-            .map_err(|e| format!("{}: {e}", file.display()))?;
-        Ok(Table6 { name, file, prefixes })
-    }
-
-    /// Number of routes.
-    pub fn len(&self) -> usize {
-        self.prefixes.len()
-    }
-
-    /// Writes a capture of one packet to each of `count` distinct destinations: the same ones for the same table.
-    pub fn trace(&self, count: usize, folder: &Path) -> Result<PathBuf, String> {
-        let path = folder.join(format!("{count}-ip6.pcap"));
-        let problem = |e: io::pcap::PcapError| e.to_string();
-        let mut writer = Writer::create(&path, LinkType::Ethernet, 65_535).map_err(problem)?;
-        for destination in destinations(&self.prefixes, count) {
-            writer.write(0, FRAME as u32, &frame(destination)).map_err(problem)?;
+        if !file.exists() {
+            let next_hop = NextHop { gateway: None, port: 0 };
+            let v6 = self.prefixes.iter().map(|&prefix| Route { prefix, next_hop }).collect();
+            let problem = |e: std::io::Error| format!("{}: {e}", file.display());
+            let out = BufWriter::new(File::create(&file).map_err(problem)?);
+            RouteFile { v4: Vec::new(), v6 }.write(out).map_err(problem)?;
         }
-        writer.flush().map_err(problem)?;
-        Ok(path)
+        Ok((file, self.prefixes.len()))
+    }
+
+    /// Writes a capture of one packet to each of `count` distinct destinations: the same ones for the same table. Gives
+    /// its path and how many packets there are.
+    pub fn trace(&self, count: usize, folder: &Path) -> Result<(PathBuf, usize), String> {
+        let path = folder.join(format!("{count}-ip6.pcap"));
+        let destinations = destinations(&self.prefixes, count);
+        if !path.exists() {
+            let problem = |e: io::pcap::PcapError| format!("{}: {e}", path.display());
+            let mut writer = Writer::create(&path, LinkType::Ethernet, 65_535).map_err(problem)?;
+            for destination in &destinations {
+                writer.write(0, FRAME as u32, &frame(*destination)).map_err(problem)?;
+            }
+            writer.flush().map_err(problem)?;
+        }
+        Ok((path, destinations.len()))
     }
 }
 
@@ -73,7 +78,7 @@ fn make_up() -> Result<Vec<Prefix6>, String> {
 
 /// Distinct addresses, each a random one of a random prefix. Fewer than `count` if so many cannot be found.
 fn destinations(prefixes: &[Prefix6], count: usize) -> Vec<u128> {
-    let mut random = Random(SEED);
+    let mut random = Random::new(SEED);
     let mut seen = HashSet::new();
     let mut found = Vec::with_capacity(count);
     for _ in 0..count.saturating_mul(16) {
@@ -81,8 +86,8 @@ fn destinations(prefixes: &[Prefix6], count: usize) -> Vec<u128> {
             break;
         }
         let prefix = prefixes[random.below(prefixes.len())];
-        let words = [(); 4].map(|()| random.below(1 << 32) as u128);
-        let bits = words.iter().fold(0, |bits, word| bits << 32 | word);
+        let bits =
+            [(); 4].map(|()| random.below(1 << 32)).iter().fold(0, |bits, &word| bits << 32 | word as u128);
         let address = prefix.first() | bits & (prefix.first() ^ prefix.last());
         if seen.insert(address) {
             found.push(address);
@@ -142,10 +147,12 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let list = folder.path().join("list");
         fs::write(&list, "192.0.2.0/24\n2001:db8::/32\n").unwrap();
-        let table = Table6::new(Some(&list), folder.path()).unwrap();
-        assert_eq!((table.len(), table.name.as_str()), (1, "list"));
-        assert_eq!(fs::read_to_string(&table.file).unwrap(), "2001:db8::/32 0\n");
-        let mut reader = Reader::open(&table.trace(16, folder.path()).unwrap()).unwrap();
+        let table = Table6::new(Some(&list)).unwrap();
+        let (routes, count) = table.routes(folder.path()).unwrap();
+        assert_eq!((fs::read_to_string(&routes).unwrap().as_str(), count), ("2001:db8::/32 0\n", 1));
+        let (path, count) = table.trace(16, folder.path()).unwrap();
+        assert_eq!(count, 16);
+        let mut reader = Reader::open(&path).unwrap();
         let mut packets = 0;
         while let Some(record) = reader.next_record().unwrap() {
             assert_eq!(record.data.len(), FRAME);

@@ -33,7 +33,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
         ],
     ),
     ("lab", &["packet", "io"]),
-    ("bench", &["epoch", "packet", "fib", "io"]),
+    ("bench", &["epoch", "packet", "fib", "io", "lab"]),
     ("xtask", &[]),
 ];
 

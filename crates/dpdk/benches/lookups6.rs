@@ -13,11 +13,11 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 // Brings DPDK's libraries and the shim.
 use dpdk as _;
 use epoch::{Reader, tsc, tsc_hz};
-use fib::{Fib, NextHop, NextHopId, Poptrie, Prefix, Prefix6, RangeTree, Rib, synth};
+use fib::{Fib, NextHop, NextHopId, Poptrie, Prefix, Prefix6, Random, RangeTree, Rib, synth};
 use serde_json::json;
 
 mod common;
-use common::{Random, Spread, Zipf, processor_time, read_routes};
+use common::{Spread, Zipf, processor_time, read_routes};
 
 /// Routes of the made-up table: as many as the real one has.
 const ROUTES: usize = 160_147;
@@ -115,7 +115,7 @@ impl Contender {
 }
 
 fn within(random: &mut Random, prefix: Prefix6) -> u128 {
-    let bits = u128::from(random.next()) << 64 | u128::from(random.next());
+    let bits = u128::from(random.bits()) << 64 | u128::from(random.bits());
     prefix.first() | (bits & (prefix.first() ^ prefix.last()))
 }
 
@@ -132,7 +132,7 @@ fn prefixes() -> (&'static str, Vec<Prefix6>) {
 }
 
 fn patterns(prefixes: &[Prefix6]) -> Vec<Pattern> {
-    let mut random = Random(1);
+    let mut random = Random::new(1);
     let draw = |random: &mut Random, index: usize| within(random, prefixes[index]);
     let mut uniform = || {
         let index = random.below(prefixes.len());
@@ -235,7 +235,7 @@ fn read(fib: &RangeTree<u128>, addrs: &[u128], phase: &AtomicUsize, rates: &[Ato
 fn updates(table: &str, prefixes: &[Prefix6], rib: &Rib<u128>) {
     let fib = RangeTree::build(rib);
     let mut rib = rib.clone();
-    let mut random = Random(3);
+    let mut random = Random::new(3);
     let addrs: Vec<_> = (0..1 << 16)
         .map(|_| {
             let index = random.below(prefixes.len());
@@ -322,7 +322,7 @@ fn compare(table: &str, routes: usize, contenders: &[Contender], pattern: &mut P
 
 fn main() {
     let (table, prefixes) = prefixes();
-    let mut random = Random(2);
+    let mut random = Random::new(2);
     let mut hop = || NextHopId::new(random.below(HOPS as usize) as u32).expect("small");
     let routes: Vec<_> = prefixes.iter().map(|&prefix| (prefix, hop())).collect();
     let rib: Rib<u128> = routes.iter().copied().collect();

@@ -120,7 +120,7 @@ impl BufferSource for DpdkPool {
             let before = batch.len();
             let fill = |slots: &mut [MaybeUninit<NonNull<Header>>]| self.alloc_raw(slots);
             // SAFETY: alloc_raw writes as many fresh buffers, each owned by nobody else, as it returns.
-            unsafe { batch.fill_raw(step, None, fill) };
+            unsafe { batch.fill_raw(step, fill) };
             if batch.len() == before {
                 step /= 2;
             }

@@ -19,6 +19,7 @@ const SHORTEST: u16 = 14;
 const _: () = assert!(packet::RX_RSS_HASH == raw::RB_RX_RSS_HASH);
 
 /// Which queue of which port, and what keeps both usable.
+#[repr(C)]
 pub(crate) struct Place {
     pub port: u16,
     pub queue: u16,
@@ -27,16 +28,17 @@ pub(crate) struct Place {
     pub _alive: Arc<()>,
 }
 
-/// A receive queue.
+/// A receive queue; what each burst uses comes first.
+#[repr(C, align(64))]
 pub(crate) struct DpdkRx {
-    place: Place,
-    /// The device's queues that this one reads, in turn; nearly always one.
-    reads: Box<[u16]>,
-    turn: usize,
-    /// The device computes flow hashes.
-    hashes: bool,
     /// Packets received but not yet asked for.
     ahead: Batch,
+    /// The device computes flow hashes.
+    hashes: bool,
+    /// The device's queues that this one reads, in turn; nearly always one.
+    reads: Box<[u16]>,
+    place: Place,
+    turn: usize,
     losses: [(&'static str, u64); 2],
 }
 
@@ -52,50 +54,41 @@ impl DpdkRx {
         }
     }
 
-    /// Receives behind what is in the batch.
+    /// Receives a batch; `moved` becomes what that was.
     #[inline(always)]
-    fn receive(&mut self, batch: &mut Batch, max: usize) -> Moved {
+    fn receive(&mut self, max: usize, moved: &mut Moved) -> Batch {
         if self.reads.len() > 1 {
             self.turn = (self.turn + 1) % self.reads.len();
             self.place.queue = self.reads[self.turn];
         }
         let due = if self.hashes { Settle::KeepHash } else { Settle::ClearHash };
         let DpdkRx { place, losses, .. } = self;
-        let mut moved = Moved::default();
         let fill = |slots: &mut [MaybeUninit<NonNull<Header>>]| {
             let room = slots.len() as u16;
             // SAFETY: the queue is ours alone and its port is open; there is room for as many pointers.
             let n = unsafe { raw::rb_rx_burst(place.port, place.queue, slots.as_mut_ptr().cast(), room) };
-            let got = &mut slots[..usize::from(n.min(room))];
-            if got.is_empty() {
-                return 0;
-            }
-            // SAFETY: the driver wrote n pointers to packets that are ours now.
+            let n = usize::from(n.min(room));
+            // SAFETY: the driver wrote n pointers, at most as many as there is room for, to packets that are ours now.
             let got: &mut [NonNull<Header>] =
-                unsafe { std::slice::from_raw_parts_mut(got.as_mut_ptr().cast(), got.len()) };
-            let seen = survey(got);
-            moved = if seen.plain {
-                Moved { packets: got.len(), bytes: seen.bytes, lost: 0 }
-            } else {
-                own(got, place, losses)
-            };
+                unsafe { std::slice::from_raw_parts_mut(slots.as_mut_ptr().cast(), n) };
+            *moved = if are_plain(got) { Moved { packets: n, lost: 0 } } else { own(got, place, losses) };
             moved.packets
         };
-        // SAFETY: after `survey` or `own` each pointer is a packet of its own in one buffer of its own; drivers take
+        // SAFETY: after `are_plain` or `own` each pointer is a packet of its own in one buffer of its own; drivers take
         // buffers from the pool that their queue was set up with, which is ours, and set offsets and lengths.
-        unsafe { batch.fill_raw(max, Some(due), fill) };
-        moved
+        unsafe { Batch::receive_raw(max, due, fill) }
     }
 }
 
 impl RxQueue for DpdkRx {
     #[inline]
     fn rx(&mut self, batch: &mut Batch, max: usize) -> Moved {
-        if self.ahead.is_empty() && max.min(batch.room()) >= LEAST {
-            self.receive(batch, max)
-        } else {
-            self.rx_few(batch, max)
+        if max < LEAST || !batch.is_empty() || !self.ahead.is_empty() {
+            return self.rx_few(batch, max);
         }
+        let mut moved = Moved::default();
+        *batch = self.receive(max, &mut moved);
+        moved
     }
 
     fn losses(&self) -> &[(&'static str, u64)] {
@@ -104,17 +97,15 @@ impl RxQueue for DpdkRx {
 }
 
 impl DpdkRx {
+    /// Receives fewer than drivers may give at once, or behind packets.
     #[cold]
     fn rx_few(&mut self, batch: &mut Batch, max: usize) -> Moved {
-        let mut lost = 0;
+        let mut got = Moved::default();
         if self.ahead.is_empty() {
-            let mut ahead = Batch::empty();
-            // Not back here: nothing is ahead, and this is enough at once.
-            lost = self.rx(&mut ahead, LEAST).lost;
-            self.ahead = ahead;
+            self.ahead = self.receive(LEAST, &mut got);
         }
         let rest = self.ahead.split_off(max.min(batch.room()));
-        let moved = Moved { lost, ..Moved::all(&self.ahead) };
+        let moved = Moved { lost: got.lost, ..Moved::all(&self.ahead) };
         batch.append(&mut self.ahead);
         self.ahead = rest;
         moved
@@ -127,66 +118,56 @@ impl Drop for DpdkRx {
     }
 }
 
-/// What [`survey`] has seen.
-struct Seen {
-    /// All are plain: one segment, unshared, the buffer's own memory.
-    plain: bool,
-    bytes: u64,
-}
-
-/// Looks over packets from the driver.
-#[inline]
-fn survey(packets: &[NonNull<Header>]) -> Seen {
-    let (mut bytes, mut refcnt, mut segments, mut flags) = (0, 0, 0, 0);
-    let mut add = |packet: &NonNull<Header>| {
-        // Field by field: a driver has stored them one by one just now, and a load of several would wait for all.
+/// True if all packets from the driver are plain: one segment, unshared, the buffer's own memory.
+#[inline(always)]
+fn are_plain(packets: &[NonNull<Header>]) -> bool {
+    let (mut counts, mut flags) = (PLAIN, 0);
+    for packet in packets {
         // SAFETY: the driver gave us the packet, so its header is live and ours.
         let h = unsafe { packet.as_ref() };
-        bytes += u64::from(h.data_len);
-        refcnt |= h.refcnt;
-        segments |= h.nb_segs;
+        // One load, and no more than that: these two a driver leaves as they are in the pool, but what it stores field
+        // by field, a load of several fields would wait for.
+        counts |= u32::from(h.refcnt) | u32::from(h.nb_segs) << 16;
         flags |= h.ol_flags;
-    };
-    let (fours, rest) = packets.as_chunks::<4>();
-    fours.iter().flatten().for_each(&mut add);
-    rest.iter().for_each(&mut add);
+    }
     // References and segments are never 0, so if all together have no other bit than 1, each is 1.
-    Seen { plain: refcnt == 1 && segments == 1 && flags & raw::RB_NOT_OURS == 0, bytes }
+    counts == PLAIN && flags & raw::RB_NOT_OURS == 0
 }
 
-/// Copies packets that are not plain into buffers of their own; loses those that do not fit. Returns how many are
-/// left, in order, at the front.
+/// One reference, one segment.
+const PLAIN: u32 = 0x0001_0001;
+
+/// Copies packets that are not plain into buffers of their own; loses those that do not fit. Those that are left stand
+/// at the front, in order.
 #[cold]
 fn own(packets: &mut [NonNull<Header>], place: &Place, losses: &mut [(&'static str, u64); 2]) -> Moved {
     let pool = place.pool.raw().as_ptr();
-    let mut kept = Moved::default();
+    let mut moved = Moved::default();
     for i in 0..packets.len() {
         let mut packet = packets[i];
-        let mut seen = survey(&packets[i..=i]);
-        if !seen.plain {
+        if !are_plain(&[packet]) {
             let mut too_long = 0;
             // SAFETY: the packet is ours; it is freed by the call.
             let copy = unsafe { raw::rb_own(pool, packet.as_ptr().cast(), &raw mut too_long) };
             let Some(copy) = NonNull::new(copy.cast::<Header>()) else {
                 losses[usize::from(too_long == 0)].1 += 1;
-                kept.lost += 1;
+                moved.lost += 1;
                 continue;
             };
             packet = copy;
-            seen = survey(&[packet]);
         }
-        packets[kept.packets] = packet;
-        kept.packets += 1;
-        kept.bytes += seen.bytes;
+        packets[moved.packets] = packet;
+        moved.packets += 1;
     }
-    kept
+    moved
 }
 
 /// A transmit queue.
+#[repr(C, align(64))]
 pub(crate) struct DpdkTx {
-    place: Place,
     /// The device is hardware: too short a frame may make it stop sending.
     strict: bool,
+    place: Place,
     /// Packets that could not be sent; counted with the port's errors.
     refused: Arc<AtomicU64>,
 }
@@ -205,9 +186,13 @@ impl DpdkTx {
     /// True if the driver may have all of them.
     #[inline]
     fn can_send(&self, packets: &[NonNull<Header>]) -> bool {
+        (!packet::heap_used() || self.all_ours(packets)) && (!self.strict || all_of(packets, is_frame))
+    }
+
+    #[inline(never)]
+    fn all_ours(&self, packets: &[NonNull<Header>]) -> bool {
         let pool = self.pool();
-        (!packet::heap_used() || all_of(packets, |h| h.pool == pool))
-            && (!self.strict || all_of(packets, is_frame))
+        all_of(packets, |h| h.pool == pool)
     }
 
     #[cold]
@@ -221,13 +206,12 @@ impl DpdkTx {
     /// Hands packets from the front of the batch to the driver; none if one of them is not sendable.
     #[inline(always)]
     fn send(&self, batch: &mut Batch) -> Option<Moved> {
-        let (mut good, mut bytes) = (true, 0);
+        let mut good = true;
         let send = |packets: &mut [NonNull<Header>]| {
             good = self.can_send(packets);
             if !good {
                 return 0;
             }
-            bytes = bytes_of(packets);
             // SAFETY: the queue is ours alone and its port is open. All packets are unshared, of one segment, without
             // flags that ask the driver for anything, and of our pool: `can_send` saw to that, or no heap buffer has ever
             // been, and then all are of the only other pool that a process has (its name admits no second one).
@@ -243,7 +227,7 @@ impl DpdkTx {
         };
         // SAFETY: the driver takes the first n packets and leaves the others alone.
         let packets = unsafe { batch.send_raw(send) };
-        good.then(|| Moved { packets, bytes: bytes - batch.bytes(), lost: 0 })
+        good.then_some(Moved { packets, lost: 0 })
     }
 
     /// Makes every packet sendable: copies those of other pools, drops and counts those that are no frames or find no
@@ -266,20 +250,13 @@ impl DpdkTx {
             }
             match frame.then(|| pool.packet(packet.data())).flatten() {
                 Some(copy) => batch.push(copy),
-                None => dropped += Moved { packets: 1, bytes: packet.len() as u64, lost: 0 },
+                None => dropped.packets += 1,
             }
             packet.free();
         }
         self.refused.fetch_add(dropped.packets as u64, Ordering::Relaxed);
         dropped
     }
-}
-
-/// The sum of the packets' lengths.
-#[inline]
-fn bytes_of(packets: &[NonNull<Header>]) -> u64 {
-    // SAFETY: the caller owns the packets, so their headers are live.
-    packets.iter().map(|packet| u64::from(unsafe { packet.as_ref() }.data_len)).sum()
 }
 
 /// True if all headers are as asked for.

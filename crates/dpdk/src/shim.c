@@ -144,14 +144,44 @@ int rb_tx_queue(uint16_t port, uint16_t queue, uint16_t descriptors)
 
 /* ---- packets ---- */
 
-uint16_t rb_rx_burst(uint16_t port, uint16_t queue, struct rte_mbuf **packets, uint16_t n)
+/*
+ * As rte_eth_rx_burst() and rte_eth_tx_burst(), but where a queue has no callbacks, which is nearly always, the driver's
+ * function is all that is left, and it is jumped to: no registers to save across it.
+ */
+
+static int rb_has(void **callbacks, uint16_t queue)
+{
+	return unlikely(__atomic_load_n(&callbacks[queue], __ATOMIC_RELAXED) != NULL);
+}
+
+static __attribute__((noinline, cold)) uint16_t
+rb_rx_burst_with_callbacks(uint16_t port, uint16_t queue, struct rte_mbuf **packets, uint16_t n)
 {
 	return rte_eth_rx_burst(port, queue, packets, n);
 }
 
-uint16_t rb_tx_burst(uint16_t port, uint16_t queue, struct rte_mbuf **packets, uint16_t n)
+uint16_t rb_rx_burst(uint16_t port, uint16_t queue, struct rte_mbuf **packets, uint16_t n)
+{
+	const struct rte_eth_fp_ops *ops = &rte_eth_fp_ops[port];
+
+	if (rb_has(ops->rxq.clbk, queue))
+		return rb_rx_burst_with_callbacks(port, queue, packets, n);
+	return ops->rx_pkt_burst(ops->rxq.data[queue], packets, n);
+}
+
+static __attribute__((noinline, cold)) uint16_t
+rb_tx_burst_with_callbacks(uint16_t port, uint16_t queue, struct rte_mbuf **packets, uint16_t n)
 {
 	return rte_eth_tx_burst(port, queue, packets, n);
+}
+
+uint16_t rb_tx_burst(uint16_t port, uint16_t queue, struct rte_mbuf **packets, uint16_t n)
+{
+	const struct rte_eth_fp_ops *ops = &rte_eth_fp_ops[port];
+
+	if (rb_has(ops->txq.clbk, queue))
+		return rb_tx_burst_with_callbacks(port, queue, packets, n);
+	return ops->tx_pkt_burst(ops->txq.data[queue], packets, n);
 }
 
 int rb_alloc(struct rte_mempool *pool, struct rte_mbuf **packets, unsigned int n)

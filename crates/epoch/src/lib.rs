@@ -31,7 +31,7 @@ mod tsc;
 
 pub use domain::{Reader, Ticket, ticket};
 pub use pages::{LargeArray, LargeSlice};
-pub use per_worker::{Accumulate, Count, PerWorker, Tally};
+pub use per_worker::{Accumulate, Count, PerWorker, Tally, WorkerCell};
 pub use prefetch::prefetch;
 pub use table::Table;
 pub use tsc::{tsc, tsc_hz};

@@ -11,9 +11,9 @@
 //! assert_eq!((tallies.sum(Tally::packets), tallies.sum(Tally::bytes)), (1, 64));
 //! ```
 
-use std::ops::Index;
+use std::ops::{Deref, Index};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
 /// A cell alone on its cache lines (two, because of the adjacent-line prefetcher).
 #[derive(Debug, Default)]
@@ -27,15 +27,35 @@ struct Padded<T>(T);
 /// a base line ([`rebase`](PerWorker::rebase)), so the writer stays single.
 #[derive(Debug)]
 pub struct PerWorker<T> {
-    cells: Box<[Padded<T>]>,
+    cells: Box<[Arc<Padded<T>>]>,
     /// What the cells added up to when they were last rebased.
     base: Mutex<T>,
+}
+
+/// A worker's cell of a [`PerWorker`].
+#[derive(Debug)]
+pub struct WorkerCell<T>(Arc<Padded<T>>);
+
+impl<T> Deref for WorkerCell<T> {
+    type Target = T;
+
+    #[inline]
+    fn deref(&self) -> &T {
+        &self.0.0
+    }
+}
+
+impl<T: Default> Default for WorkerCell<T> {
+    /// A cell that belongs to nobody.
+    fn default() -> WorkerCell<T> {
+        WorkerCell(Arc::default())
+    }
 }
 
 impl<T: Default> PerWorker<T> {
     /// Cells for workers `0..workers`.
     pub fn new(workers: usize) -> PerWorker<T> {
-        PerWorker { cells: (0..workers).map(|_| Padded::default()).collect(), base: Mutex::default() }
+        PerWorker { cells: (0..workers).map(|_| Arc::default()).collect(), base: Mutex::default() }
     }
 }
 
@@ -43,6 +63,12 @@ impl<T> PerWorker<T> {
     /// The number of workers.
     pub fn workers(&self) -> usize {
         self.cells.len()
+    }
+
+    /// The cell of a worker, to be kept by it: one step nearer than by way of all cells. `None` when there is no such
+    /// worker.
+    pub fn cell(&self, worker: usize) -> Option<WorkerCell<T>> {
+        self.cells.get(worker).cloned().map(WorkerCell)
     }
 
     /// The cells in the workers' order.

@@ -6,6 +6,8 @@
 use std::fmt;
 use std::io::{self, Write};
 use std::net::IpAddr;
+use std::path::Path;
+use std::process::Command;
 use std::str::FromStr;
 
 use crate::next_hop::NextHop;
@@ -90,7 +92,36 @@ impl fmt::Display for RouteFileErrors {
 
 impl std::error::Error for RouteFileErrors {}
 
+/// Why a file of routes cannot be read.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ReadError {
+    /// The file, or the program that unpacks it, cannot be used.
+    #[error("{0}")]
+    Io(#[from] io::Error),
+    /// gzip does not unpack it.
+    #[error("{0}")]
+    Gzip(String),
+    /// What is in it is no list of routes.
+    #[error("{0}")]
+    Lines(#[from] RouteFileErrors),
+}
+
 impl RouteFile {
+    /// Reads a route file, by way of `gzip` if its name ends in `.gz`; see [`parse`](RouteFile::parse).
+    pub fn read(path: &Path, default_port: Option<u32>) -> Result<RouteFile, ReadError> {
+        let text = if path.extension().is_some_and(|ending| ending == "gz") {
+            let unpacked = Command::new("gzip").arg("-dc").arg(path).output()?;
+            if !unpacked.status.success() {
+                return Err(ReadError::Gzip(String::from_utf8_lossy(&unpacked.stderr).trim().to_owned()));
+            }
+            unpacked.stdout
+        } else {
+            std::fs::read(path)?
+        };
+        Ok(RouteFile::parse(&text, default_port)?)
+    }
+
     /// Reads the text of a route file. Lines that have a prefix only are routes to `default_port`, if there is
     /// one, and errors otherwise.
     pub fn parse(text: &[u8], default_port: Option<u32>) -> Result<RouteFile, RouteFileErrors> {
@@ -215,6 +246,22 @@ mod tests {
 
     fn hop(gateway: Option<&str>, port: u32) -> NextHop {
         NextHop { gateway: gateway.map(|text| text.parse().unwrap()), port }
+    }
+
+    #[test]
+    fn files_are_read_packed_or_not() {
+        let folder = tempfile::tempdir().unwrap();
+        let plain = folder.path().join("routes.txt");
+        std::fs::write(&plain, "10.0.0.0/8\r\n2001:db8::/32 4\n").unwrap();
+        let want = RouteFile::parse(b"10.0.0.0/8 7\n2001:db8::/32 4\n", None).unwrap();
+        assert_eq!(RouteFile::read(&plain, Some(7)).unwrap(), want);
+        assert!(matches!(RouteFile::read(&plain, None), Err(ReadError::Lines(_))));
+        assert!(Command::new("gzip").arg("-k").arg(&plain).status().unwrap().success());
+        let packed = folder.path().join("routes.txt.gz");
+        assert_eq!(RouteFile::read(&packed, Some(7)).unwrap(), want);
+        std::fs::write(&packed, "not packed").unwrap();
+        assert!(matches!(RouteFile::read(&packed, None), Err(ReadError::Gzip(_))));
+        assert!(matches!(RouteFile::read(&folder.path().join("none"), None), Err(ReadError::Io(_))));
     }
 
     #[test]

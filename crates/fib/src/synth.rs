@@ -9,6 +9,7 @@ use std::collections::HashSet;
 
 use crate::next_hop::{NextHop, NextHopId};
 use crate::prefix::{Address, Family, Prefix};
+use crate::random::Random;
 use crate::rib::Rib;
 use crate::route_table::Route;
 
@@ -150,31 +151,8 @@ fn prefix<A: Address>((first, len): Range) -> Prefix<A> {
     Prefix::truncated(A::from_low_bits(u128::from(first)) << (A::BITS - u32::BITS), len)
 }
 
-/// SplitMix64: small, and the same everywhere and for ever.
-struct Random(u64);
-
-impl Random {
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-        z ^ (z >> 31)
-    }
-
-    /// A number below `limit`, which is not 0 and below 2³².
-    fn below(&mut self, limit: usize) -> usize {
-        (((self.next() >> 32) * limit as u64) >> 32) as usize
-    }
-
-    /// A number from 0 to below 1.
-    fn fraction(&mut self) -> f64 {
-        (self.next() >> 11) as f64 / (1u64 << 53) as f64
-    }
-
-    fn address<A: Address>(&mut self) -> A {
-        A::from_low_bits(u128::from(self.next()) << 64 | u128::from(self.next()))
-    }
+fn address<A: Address>(random: &mut Random) -> A {
+    A::from_low_bits(u128::from(random.bits()) << 64 | u128::from(random.bits()))
 }
 
 /// The blocks of the space that no route and no reserved range has, with running sums of their weights.
@@ -256,7 +234,7 @@ impl<A: Address> Maker<A> {
         };
         let reserved: Vec<_> = reserved.iter().map(|&range| prefix(range)).collect();
         Maker {
-            random: Random(seed),
+            random: Random::new(seed),
             lengths,
             space: space.iter().map(|&(range, weight)| (prefix(range), weight)).collect(),
             done: reserved.iter().map(|&prefix| (prefix, NextHopId::MIN)).collect(),
@@ -309,7 +287,7 @@ impl<A: Address> Maker<A> {
         for _ in 0..TRIES {
             let gap = if inside && shorter > 0 { None } else { gaps.pick(&mut self.random) };
             let block = gap.or_else(|| self.parent(shorter))?;
-            let addr = block.first() | (self.random.address::<A>() & A::host_mask(block.len()));
+            let addr = block.first() | (address::<A>(&mut self.random) & A::host_mask(block.len()));
             let prefix = Prefix::truncated(addr, length.len);
             if !self.taken.contains(&prefix) {
                 return Some((prefix, block));

@@ -61,7 +61,7 @@ impl PackedWay {
 impl Out<'_> {
     /// Sends packets on by an output. Emissions of one call are delivered in the order they were made, each with all
     /// its consequences before the next (depth first).
-    #[inline]
+    #[inline(always)]
     pub fn emit(&mut self, output: usize, batch: Batch) {
         if !batch.is_empty() {
             self.core.emit(self.node, output, batch);
@@ -164,7 +164,7 @@ impl Out<'_> {
     /// Asks for another run of this element's task as soon as its turn comes.
     #[inline]
     pub fn wake(&mut self) {
-        self.core.wakes.push(self.node);
+        self.core.wake(self.node);
     }
 
     /// Asks for a run at this time; replaces the element's earlier wish.

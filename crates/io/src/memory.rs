@@ -232,14 +232,13 @@ impl RxQueue for MemoryRx {
         let mut state = lock(&self.port.state);
         let State { rx, stats, .. } = &mut *state;
         let Some(queue) = rx.get_mut(self.queue) else { return Moved::default() };
-        let mut moved = Moved { packets: max.min(batch.room()).min(queue.len()), ..Moved::default() };
+        let moved = Moved { packets: max.min(batch.room()).min(queue.len()), lost: 0 };
         for mut packet in queue.drain(..moved.packets) {
             packet.set_mac_offset(0);
-            moved.bytes += packet.len() as u64;
+            stats.rx_bytes += packet.len() as u64;
             batch.push(packet);
         }
         stats.rx_packets += moved.packets as u64;
-        stats.rx_bytes += moved.bytes;
         moved
     }
 
@@ -259,12 +258,12 @@ impl TxQueue for MemoryTx {
         let n = state.tx_room.map_or(batch.len(), |room| room.min(batch.len()));
         let rest = batch.split_off(n);
         let moved = Moved::all(batch);
+        state.stats.tx_bytes += batch.bytes();
         for packet in std::mem::replace(batch, rest) {
             state.tx.push(packet.data().to_vec());
             packet.free();
         }
         state.stats.tx_packets += moved.packets as u64;
-        state.stats.tx_bytes += moved.bytes;
         if let Some(room) = &mut state.tx_room {
             *room -= n;
         }

@@ -60,7 +60,7 @@ pub struct Link {
 pub struct PortStats {
     /// Packets received and handed to us.
     pub rx_packets: u64,
-    /// Their bytes.
+    /// Their bytes, without check sequence; 0 if the device counts none.
     pub rx_bytes: u64,
     /// Packets that the device dropped because we were too slow.
     pub rx_missed: u64,
@@ -70,7 +70,7 @@ pub struct PortStats {
     pub rx_no_buffer: u64,
     /// Packets sent.
     pub tx_packets: u64,
-    /// Their bytes.
+    /// Their bytes, without check sequence; 0 if the device counts none.
     pub tx_bytes: u64,
     /// Packets that the device failed to send.
     pub tx_errors: u64,
@@ -106,13 +106,12 @@ pub trait Port: Send + Sync {
     fn take_tx(&self, queue: u16) -> Option<Box<dyn TxQueue>>;
 }
 
-/// What one call of a queue moved. The queues count bytes because they look at each header anyway.
+/// What one call of a queue moved. Bytes are counted by the device ([`PortStats`]): here it would take a look at every
+/// header.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Moved {
     /// Packets.
     pub packets: usize,
-    /// Their bytes, without check sequence.
-    pub bytes: u64,
     /// Packets that had to be given up during the call, which are not in `packets`; [`RxQueue::losses`] says why.
     pub lost: usize,
 }
@@ -120,7 +119,6 @@ pub struct Moved {
 impl AddAssign for Moved {
     fn add_assign(&mut self, other: Moved) {
         self.packets += other.packets;
-        self.bytes += other.bytes;
         self.lost += other.lost;
     }
 }
@@ -128,7 +126,7 @@ impl AddAssign for Moved {
 impl Moved {
     /// All packets of a batch.
     pub fn all(batch: &Batch) -> Moved {
-        Moved { packets: batch.len(), bytes: batch.bytes(), lost: 0 }
+        Moved { packets: batch.len(), lost: 0 }
     }
 }
 

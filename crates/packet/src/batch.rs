@@ -1,69 +1,14 @@
 //! A batch: the unit of work of the whole router.
 #![allow(unsafe_code)]
 
+use crate::frame::{self, Frame, MAX};
 use crate::header::Header;
 use crate::packet::{Packet, count_unaccounted};
 use crate::pool;
 use crate::settle::Settle;
-use std::cell::{Cell, RefCell};
 use std::fmt;
 use std::mem::MaybeUninit;
 use std::ptr::NonNull;
-
-const MAX: usize = 256;
-/// Frames that a thread keeps for reuse: more than the deepest stack of batches seen, little memory (2 KB each).
-const KEPT_FRAMES: usize = 64;
-
-/// The array behind a batch. Only the first `len` slots hold packets.
-struct Frame {
-    len: usize,
-    /// What is to be done to all packets before anybody looks at one; never anything while there is none.
-    due: Cell<Option<Settle>>,
-    packets: [MaybeUninit<Packet>; MAX],
-}
-
-impl Frame {
-    /// Does what is due.
-    fn settle(&self) {
-        self.settle_from(0);
-    }
-
-    /// Does what is due to the packets from index `first` on; to those before it nothing is.
-    #[inline(never)]
-    fn settle_from(&self, first: usize) {
-        let Some(settle) = self.due.take() else { return };
-        // SAFETY: the first `len` slots are initialised; a Packet is a transparent NonNull<Header>, of which these are
-        // copied.
-        let all =
-            unsafe { std::slice::from_raw_parts(self.packets.as_ptr().cast::<NonNull<Header>>(), self.len) };
-        // SAFETY: the batch owns the packets, and nobody has a reference to one: who gets one calls this first.
-        unsafe { settle.settle(&all[first.min(all.len())..]) };
-    }
-}
-
-thread_local! {
-    // Boxed frames on purpose: a batch moves as one pointer.
-    #[expect(clippy::vec_box, reason = "a frame must keep its address when it moves between batch and list")]
-    static FRAMES: RefCell<Vec<Box<Frame>>> = const { RefCell::new(Vec::new()) };
-}
-
-fn new_frame() -> Box<Frame> {
-    let kept = FRAMES.try_with(|f| f.try_borrow_mut().ok().and_then(|mut f| f.pop())).ok().flatten();
-    kept.unwrap_or_else(|| {
-        Box::new(Frame { len: 0, due: Cell::new(None), packets: [const { MaybeUninit::uninit() }; MAX] })
-    })
-}
-
-fn recycle(frame: Box<Frame>) {
-    // During thread exit the list may be gone: then the frame is simply freed.
-    let _ = FRAMES.try_with(|f| {
-        if let Ok(mut list) = f.try_borrow_mut()
-            && list.len() < KEPT_FRAMES
-        {
-            list.push(frame);
-        }
-    });
-}
 
 /// Up to [`Batch::MAX`] packets, owned. Moving it moves one pointer; an empty one owns nothing.
 ///
@@ -131,7 +76,7 @@ impl Batch {
     #[inline]
     pub fn push(&mut self, packet: Packet) {
         self.settle();
-        let frame = self.0.get_or_insert_with(new_frame);
+        let frame = self.0.get_or_insert_with(frame::take);
         let len = frame.len;
         assert!(len < MAX, "a batch holds at most {MAX} packets");
         frame.packets[len].write(packet);
@@ -277,7 +222,7 @@ impl Batch {
         if at >= frame.len {
             return rest;
         }
-        let tail = rest.0.insert(new_frame());
+        let tail = rest.0.insert(frame::take());
         for i in at..frame.len {
             // SAFETY: slots below len are initialised; len is cut to `at` below, so each is moved out once. Nothing
             // between can panic.
@@ -315,45 +260,61 @@ impl Batch {
                 std::slice::from_raw_parts_mut(frame.packets.as_mut_ptr().cast::<NonNull<Header>>(), len)
             };
             pool::free(raw);
-            recycle(frame);
+            frame::recycle(frame);
         }
     }
 
-    /// Lets a receive function fill the batch with buffers: `fill` gets room for at most `max` pointers behind the
-    /// present packets and returns how many it wrote. `due` is what their headers need before anybody looks at them.
+    /// What a receive function brings: `fill` gets room for at most `max` pointers and returns how many it wrote. `due`
+    /// is what the headers need before anybody looks at them.
+    ///
+    /// # Safety
+    /// As for [`fill_raw`](Self::fill_raw).
+    #[inline(always)]
+    pub unsafe fn receive_raw(
+        max: usize,
+        due: Settle,
+        fill: impl FnOnce(&mut [MaybeUninit<NonNull<Header>>]) -> usize,
+    ) -> Batch {
+        let mut frame = frame::take();
+        let room = &mut frame.packets[..max.min(MAX)];
+        let asked = room.len();
+        // SAFETY: Packet is a transparent NonNull<Header>, so the slots have the same layout.
+        let raw = unsafe { std::slice::from_raw_parts_mut(room.as_mut_ptr().cast(), asked) };
+        let n = fill(raw);
+        assert!(n <= asked, "fill returned more packets than it was asked for");
+        if n == 0 {
+            frame::recycle(frame);
+            return Batch::empty();
+        }
+        frame.len = n;
+        frame.due.set(Some(due));
+        Batch(Some(frame))
+    }
+
+    /// Lets `fill` append buffers: it gets room for at most `max` pointers behind the present packets and returns how
+    /// many it wrote.
     ///
     /// # Safety
     /// `fill` returns `n` only after it has written `n` pointers that each satisfy [`Packet::from_raw`].
-    #[inline(always)]
     pub unsafe fn fill_raw(
         &mut self,
         max: usize,
-        due: Option<Settle>,
         fill: impl FnOnce(&mut [MaybeUninit<NonNull<Header>>]) -> usize,
     ) {
         self.settle();
-        let frame = self.0.get_or_insert_with(new_frame);
-        let len = frame.len;
-        let end = MAX.min(len.saturating_add(max));
-        let room = &mut frame.packets[len..end];
+        let frame = self.0.get_or_insert_with(frame::take);
+        let end = MAX.min(frame.len.saturating_add(max));
+        let room = &mut frame.packets[frame.len..end];
         let asked = room.len();
         // SAFETY: Packet is a transparent NonNull<Header>, so the slots have the same layout.
-        let raw = unsafe {
-            std::slice::from_raw_parts_mut(room.as_mut_ptr().cast::<MaybeUninit<NonNull<Header>>>(), asked)
-        };
+        let raw = unsafe { std::slice::from_raw_parts_mut(room.as_mut_ptr().cast(), asked) };
         let n = fill(raw);
         assert!(n <= asked, "fill returned more packets than it was asked for");
-        frame.len = len + n;
-        if n > 0 && due.is_some() {
-            frame.due.set(due);
-            if len > 0 {
-                frame.settle_from(len);
-            }
-        }
+        frame.len += n;
         if frame.len == 0
             && let Some(frame) = self.0.take()
         {
-            recycle(frame);
+            frame::recycle(frame);
         }
     }
 
@@ -374,13 +335,11 @@ impl Batch {
         let sent = send(raw).min(len);
         if sent < len {
             raw.copy_within(sent.., 0);
-        }
-        frame.len = len - sent;
-        if frame.len == 0
-            && let Some(frame) = self.0.take()
-        {
+            frame.len = len - sent;
+            frame.settle();
+        } else if let Some(frame) = self.0.take() {
             frame.due.set(None);
-            recycle(frame);
+            frame::recycle(frame);
         }
         sent
     }
@@ -450,7 +409,7 @@ impl Drop for BatchIntoIter {
             drop(packet);
         }
         if let Some(frame) = self.batch.0.take() {
-            recycle(frame);
+            frame::recycle(frame);
         }
     }
 }

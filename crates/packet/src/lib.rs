@@ -10,10 +10,11 @@
 //!
 //! * [`lanes`] works on the same field of four packets at once.
 //!
-//! `unsafe` lives in `packet`, `batch`, `settle`, `pool`, `header` and `lanes` only.
+//! `unsafe` lives in `packet`, `batch`, `frame`, `settle`, `pool`, `header` and `lanes` only.
 
 pub mod anno;
 mod batch;
+mod frame;
 mod header;
 pub mod lanes;
 mod packet;

@@ -95,16 +95,14 @@ mod tests {
             h.ol_flags = if i == 1 { RX_RSS_HASH } else { 0 };
             packet.into_raw()
         });
-        let mut batch = Batch::empty();
         // SAFETY: both came from packets just now.
         unsafe {
-            batch.fill_raw(8, Some(due), |slots| {
+            Batch::receive_raw(8, due, |slots| {
                 slots[0].write(raw[0]);
                 slots[1].write(raw[1]);
                 2
-            });
+            })
         }
-        batch
     }
 
     /// Offsets of the marked headers; next hop, destination, flow hash.
@@ -151,7 +149,7 @@ mod tests {
         let more = pool.packet(&[3; 60]).unwrap().into_raw();
         // SAFETY: it came from a packet just now.
         unsafe {
-            batch.fill_raw(1, Some(Settle::ClearHash), |slots| {
+            batch.fill_raw(1, |slots| {
                 slots[0].write(more);
                 1
             });
@@ -177,5 +175,22 @@ mod tests {
             })
         };
         assert_eq!((sent, batch.len(), pool.in_use()), (2, 0, 0));
+    }
+
+    #[test]
+    fn what_was_not_sent_is_settled() {
+        let pool = Pool::heap(8, 256);
+        let mut batch = received(&pool, Settle::ClearHash);
+        // SAFETY: the first packet is taken and given back to the pool.
+        let sent = unsafe {
+            batch.send_raw(|raw| {
+                crate::Packet::from_raw(raw[0]).free();
+                1
+            })
+        };
+        assert_eq!((sent, batch.len()), (1, 1));
+        assert_eq!(marks(&batch), [([Some(0), None, None], [0, 0, 0])]);
+        batch.free();
+        assert_eq!(pool.in_use(), 0);
     }
 }

@@ -3,7 +3,7 @@
 //! ```text
 //!   main ─► cli (arguments) ─┬► run        a router until it ends       worker (the loop) · api (looking in)
 //!                            ├► check fmt graph                         config (from a text to a checked graph)
-//!                            ├► show       looks into a running router  api
+//!                            ├► show top   look into a running router  api
 //!                            └► elements table doctor
 //! ```
 

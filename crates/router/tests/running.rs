@@ -39,8 +39,12 @@ impl Running {
     }
 
     fn show(&self, args: &[&str]) -> common::Did {
+        self.ask("show", args)
+    }
+
+    fn ask(&self, command: &str, args: &[&str]) -> common::Did {
         let socket = self.socket.to_str().unwrap();
-        run(self.dir.path(), &[&["show", "--socket", socket], args].concat())
+        run(self.dir.path(), &[&[command, "--socket", socket], args].concat())
     }
 
     fn terminate(mut self) -> (Option<i32>, PathBuf) {
@@ -103,6 +107,47 @@ fn show_looks_into_a_running_router() {
     let (code, socket) = running.terminate();
     assert_eq!(code, Some(0));
     assert!(!socket.exists());
+}
+
+#[test]
+fn top_shows_what_happens_in_an_interval() {
+    let running = Running::start();
+    let json = running.ask("top", &["--once", "--json", "--interval", "0.2"]);
+    assert_eq!((json.code, json.err.as_str()), (0, ""));
+    let table: Value = serde_json::from_str(&json.out).unwrap();
+    assert_eq!(table["schema"], "routebricks.top/1");
+    let rows = table["rows"].as_array().unwrap();
+    let row = |name: &str| rows.iter().find(|row| row["element"] == name).unwrap();
+    assert!(row("c")["packets_per_second"].as_f64().unwrap() > 1000.0, "{}", json.out);
+    let share: f64 = rows.iter().filter_map(|row| row["share_of_core"].as_f64()).sum();
+    assert!(share > 0.01, "the worker is busy: {share}");
+    assert_eq!(row("sink")["packets_per_second"], 0.0);
+    let text = running.ask("top", &["--once", "--interval", "0.1"]);
+    let lines: Vec<&str> = text.out.lines().collect();
+    assert!(lines[0].starts_with("packets/s: 0 received, 0 sent, 0 lost"), "{}", text.out);
+    assert_eq!(lines.iter().filter(|line| line.starts_with("c ")).count(), 1, "{}", text.out);
+    assert!(!text.out.contains('\u{1b}'), "no terminal, no escapes");
+}
+
+#[test]
+fn top_ends_in_order_when_interrupted_and_says_when_the_router_is_gone() {
+    let running = Running::start();
+    let socket = running.socket.to_str().unwrap().to_owned();
+    let args = ["top", "--socket", &socket, "--interval", "0.1"];
+    let start =
+        || command(running.dir.path(), &args).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let (interrupted, orphan) = (start(), start());
+    std::thread::sleep(Duration::from_secs(1));
+    assert!(Command::new("kill").args(["-INT", &interrupted.id().to_string()]).status().unwrap().success());
+    let output = interrupted.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(0));
+    let text = String::from_utf8(output.stdout).unwrap();
+    assert!(text.matches("100 % = one core").count() >= 1, "{text}");
+    running.terminate();
+    let output = orphan.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(1));
+    let error = String::from_utf8(output.stderr).unwrap();
+    assert!(error.starts_with("error: no answer from "), "{error}");
 }
 
 #[test]

@@ -27,9 +27,16 @@ type Test = fn() -> Result<()>;
 
 /// The configurations and their tests.
 const TESTS: &[(&str, Test)] = &[
+    ("bench/classic-4-ports.click", a_queue_for_each_of_four_ports),
     ("bench/io.click", what_comes_in_goes_out),
+    ("bench/io-1-more.click", what_comes_in_goes_out),
+    ("bench/io-16-more.click", what_comes_in_goes_out),
+    ("bench/io-2-more.click", what_comes_in_goes_out),
+    ("bench/io-4-more.click", what_comes_in_goes_out),
+    ("bench/io-8-more.click", what_comes_in_goes_out),
     ("bench/io-large-pool.click", what_comes_in_goes_out),
     ("bench/ip-path.click", a_path_through_a_router),
+    ("bench/ip-path-2-ports.click", sixteen_next_hops_behind_two_ports),
     ("bench/ip-path-large-pool.click", a_path_through_a_router),
     ("bench/ip6-path.click", a_path_through_an_ipv6_router),
     ("bench/ip6-path-large-pool.click", a_path_through_an_ipv6_router),
@@ -114,7 +121,10 @@ fn forwarding_swaps_the_ports() -> Result<()> {
 fn what_comes_in_goes_out() -> Result<()> {
     let frames: Vec<Vec<u8>> =
         (1..=2000).map(|n| datagram((A, B), ("10.0.1.2", n), ("10.0.2.2", 9), 18)).collect();
-    for name in ["bench/io.click", "bench/io-large-pool.click"] {
+    let more = ["1", "2", "4", "8", "16"].map(|n| format!("bench/io-{n}-more.click"));
+    for name in
+        ["bench/io.click", "bench/io-large-pool.click"].into_iter().chain(more.iter().map(String::as_str))
+    {
         assert_eq!(run(name, &[("", &frames)], &[])?.sent, std::slice::from_ref(&frames), "{name}");
     }
     Ok(())
@@ -145,6 +155,63 @@ fn a_path_through_a_router() -> Result<()> {
         assert_eq!(outcome.sent, [expected.clone()], "{name}");
         let lost: u64 = outcome.lost.values().sum();
         assert_eq!(lost, (frames.len() - expected.len()) as u64, "{:?}", outcome.lost);
+    }
+    Ok(())
+}
+
+#[test]
+fn a_queue_for_each_of_four_ports() -> Result<()> {
+    let directory = tempfile::tempdir().map_err(|error| Error::new(error.to_string()))?;
+    let table = directory.path().join("routes.txt");
+    fs::write(&table, "10.0.0.0/16 0\n10.1.0.0/16 1\n10.2.0.0/16 2\n10.3.0.0/16 3\n")
+        .cannot(|| "write routes".to_owned())?;
+    let (mut frames, mut expected) = (Vec::new(), vec![Vec::new(); 4]);
+    // Fewer for each port than a queue holds.
+    for number in 1..=1500u16 {
+        let [high, low] = number.to_be_bytes();
+        let net = (number % 5) as u8;
+        let mut ip = Ip::new([10, 99, 0, 1].into(), [10, net, high, low].into(), number, UDP, vec![low; 26]);
+        ip.ttl = if number % 7 == 0 { 1 } else { 9 };
+        frames.push(ethernet(B, A, ETHERTYPE_IP, &ip.build()));
+        if net < 4 && ip.ttl > 1 {
+            ip.ttl -= 1;
+            let (source, destination) = (Mac([2, 0, 0, 0, 1, net]), Mac([2, 0, 0, 0, 2, net]));
+            expected[usize::from(net)].push(ethernet(destination, source, ETHERTYPE_IP, &ip.build()));
+        }
+    }
+    let ports: [Input; 4] = [("", &frames), ("", &[]), ("", &[]), ("", &[])];
+    let arguments = [format!("TABLE={}", table.display()), "BUFFERS=8192".to_owned()];
+    let outcome = run("bench/classic-4-ports.click", &ports, &[&arguments[0], &arguments[1]])?;
+    assert_eq!(outcome.sent, expected);
+    Ok(())
+}
+
+#[test]
+fn sixteen_next_hops_behind_two_ports() -> Result<()> {
+    let directory = tempfile::tempdir().map_err(|error| Error::new(error.to_string()))?;
+    let table = directory.path().join("routes.txt");
+    let routes: String = (0..16).map(|hop| format!("10.{hop}.0.0/16 {hop}\n")).collect();
+    fs::write(&table, routes).cannot(|| "write routes".to_owned())?;
+    let (mut frames, mut expected) = (Vec::new(), [Vec::new(), Vec::new(), Vec::new()]);
+    for number in 1..=2000u16 {
+        let [high, low] = number.to_be_bytes();
+        let hop = (number % 17) as u8;
+        let mut ip = Ip::new([10, 99, 0, 1].into(), [10, hop, high, low].into(), number, UDP, vec![low; 26]);
+        ip.ttl = if number % 7 == 0 { 1 } else { 9 };
+        frames.push(ethernet(B, A, ETHERTYPE_IP, &ip.build()));
+        if hop < 16 && ip.ttl > 1 {
+            ip.ttl -= 1;
+            let (source, destination) = (Mac([2, 0, 0, 0, 1, hop % 2]), Mac([2, 0, 0, 0, 2, hop]));
+            let out = 1 + usize::from(hop % 2);
+            expected[out].push(ethernet(destination, source, ETHERTYPE_IP, &ip.build()));
+        }
+    }
+    let ports: [Input; 3] = [("", &frames), ("", &[]), ("", &[])];
+    let arguments = [format!("TABLE={}", table.display()), "BUFFERS=8192".to_owned()];
+    let outcome = run("bench/ip-path-2-ports.click", &ports, &[&arguments[0], &arguments[1]])?;
+    for (port, (sent, expected)) in outcome.sent.into_iter().zip(expected).enumerate() {
+        // What leaves by different next hops may change places.
+        assert_eq!(sorted(sent), sorted(expected), "port {port}");
     }
     Ok(())
 }

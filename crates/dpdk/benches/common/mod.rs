@@ -1,25 +1,13 @@
 //! What the benches of lookups share: routes from files, draws, spreads, processor time.
 
-use std::fs;
 use std::path::Path;
-use std::process::Command;
 
-use fib::RouteFile;
+use fib::{Random, RouteFile};
 use nix::time::{ClockId, clock_gettime};
 
 /// The routes of a file, perhaps packed by gzip.
 pub fn read_routes(source: &Path) -> Result<RouteFile, String> {
-    let problem = |e: &dyn std::fmt::Display| format!("{}: {e}", source.display());
-    let text = if source.extension().is_some_and(|e| e == "gz") {
-        let unpacked = Command::new("gzip").arg("-dc").arg(source).output().map_err(|e| problem(&e))?;
-        if !unpacked.status.success() {
-            return Err(problem(&String::from_utf8_lossy(&unpacked.stderr).trim()));
-        }
-        unpacked.stdout
-    } else {
-        fs::read(source).map_err(|e| problem(&e))?
-    };
-    RouteFile::parse(&text, Some(0)).map_err(|e| problem(&e))
+    RouteFile::read(source, Some(0)).map_err(|e| format!("{}: {e}", source.display()))
 }
 
 /// Seconds of processor time that this thread has used.
@@ -56,34 +44,13 @@ impl Spread {
     }
 }
 
-/// SplitMix64: the same seed gives the same traffic everywhere.
-pub struct Random(pub u64);
-
-impl Random {
-    pub fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
+/// The numbers below `n` in random order.
+pub fn order(random: &mut Random, n: usize) -> Vec<usize> {
+    let mut order: Vec<usize> = (0..n).collect();
+    for i in (1..n).rev() {
+        order.swap(i, random.below(i + 1));
     }
-
-    pub fn below(&mut self, n: usize) -> usize {
-        ((u128::from(self.next()) * n as u128) >> 64) as usize
-    }
-
-    fn unit(&mut self) -> f64 {
-        (self.next() >> 11) as f64 / (1u64 << 53) as f64
-    }
-
-    /// The numbers below `n` in random order.
-    pub fn order(&mut self, n: usize) -> Vec<usize> {
-        let mut order: Vec<usize> = (0..n).collect();
-        for i in (1..n).rev() {
-            order.swap(i, self.below(i + 1));
-        }
-        order
-    }
+    order
 }
 
 /// Draws numbers below `n`: the k-th of a random order with a likelihood in proportion to 1/k.
@@ -95,7 +62,7 @@ pub struct Zipf {
 
 impl Zipf {
     pub fn new(n: usize, random: &mut Random) -> Zipf {
-        let order = random.order(n);
+        let order = order(random, n);
         let mut sum = 0.0;
         let add = |rank: usize| {
             sum += 1.0 / rank as f64;
@@ -106,7 +73,7 @@ impl Zipf {
     }
 
     pub fn draw(&self, random: &mut Random) -> usize {
-        let at = random.unit() * self.sum;
+        let at = random.fraction() * self.sum;
         let rank = self.sums.partition_point(|&below| below <= at).min(self.order.len() - 1);
         self.order[rank]
     }

@@ -2,9 +2,9 @@
 
 use std::path::{Path, PathBuf};
 
-use fib::{NextHop, Prefix4, Route, synth};
+use fib::{NextHop, Prefix4, Random, Route, synth};
 
-use crate::common::{Random, Zipf, read_routes};
+use crate::common::{Zipf, read_routes};
 
 /// Routes of a made-up table.
 const MADE_UP: usize = 1_000_000;
@@ -29,7 +29,7 @@ impl Table {
             }
             None => (format!("synth of {MADE_UP}"), made_up()?),
         };
-        let mut random = Random(SEED);
+        let mut random = Random::new(SEED);
         let routes = prefixes.into_iter().map(|prefix| {
             let next_hop = NextHop { gateway: None, port: random.below(next_hops as usize) as u32 };
             Route { prefix, next_hop }
@@ -68,13 +68,13 @@ impl Pattern {
 
     /// `count` addresses, the same ones each time.
     pub fn addresses(self, routes: &[Route<u32>], count: usize) -> Vec<u32> {
-        let mut random = Random(SEED);
+        let mut random = Random::new(SEED);
         let within = |random: &mut Random, index: usize| {
             let prefix = routes[index].prefix;
-            prefix.first() | random.next() as u32 & (prefix.last() - prefix.first())
+            prefix.first() | random.bits() as u32 & (prefix.last() - prefix.first())
         };
         match self {
-            Pattern::Space => (0..count).map(|_| random.next() as u32).collect(),
+            Pattern::Space => (0..count).map(|_| random.bits() as u32).collect(),
             Pattern::Prefixes => (0..count)
                 .map(|_| {
                     let index = random.below(routes.len());

@@ -5,9 +5,9 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use epoch::Reader;
-use fib::{Dir24_8, Fib, NextHopId, Rib, Route, RouteChange, RouteTable};
+use fib::{Dir24_8, Fib, NextHopId, Random, Rib, Route, RouteChange, RouteTable};
 
-use crate::common::{Random, processor_time};
+use crate::common::{order, processor_time};
 use crate::report::Report;
 use crate::rivals::RteFib;
 use crate::traffic::SEED;
@@ -201,7 +201,7 @@ pub fn run(
     rival: RteFib,
 ) -> Result<(), String> {
     // In random order, but one after the other in memory, as they come in from a neighbour.
-    let routes: Vec<_> = Random(SEED).order(routes.len()).into_iter().map(|i| routes[i]).collect();
+    let routes: Vec<_> = order(&mut Random::new(SEED), routes.len()).into_iter().map(|i| routes[i]).collect();
     let routes = &routes[..];
     // The reader stays on the core of the lookups.
     pin(usize::from(options.core == 0))?;

@@ -26,7 +26,8 @@
 //! # Handlers
 //! | name | | |
 //! |---|---|---|
-//! | `count`, `byte_count` | r | packets and bytes received |
+//! | `count` | r | packets received |
+//! | `byte_count` | r | bytes that the device has received by all its queues; 0 if it counts none |
 //! | `reset_counts` | w | both start from 0 again |
 //! | `active` | rw | see `ACTIVE` |
 //! | `hw_count`, `hw_bytes` | r | what the device says it has received |

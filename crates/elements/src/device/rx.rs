@@ -6,7 +6,7 @@
 use super::facts::{port_handlers, stat_handler};
 use super::force_ip::mark_ip;
 use super::steer::Steer;
-use epoch::{PerWorker, Tally};
+use epoch::{Count, PerWorker, WorkerCell};
 use graph::{
     Class, ConfigErrors, Configure, Cx, Element, Handlers, Initialize, LocalCx, Loss, Out, Span, Up, value,
 };
@@ -14,7 +14,7 @@ use io::pcap::LinkType;
 use io::{Claim, Port, RxQueue};
 use packet::wire::ethernet::{self, Mac};
 use packet::{Batch, PacketType};
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 /// Why packets are lost on receive; the first ones are the names that queues use.
@@ -49,7 +49,9 @@ pub struct RxPort {
     queues: u16,
     workers: Vec<usize>,
     active: AtomicBool,
-    tallies: PerWorker<Tally>,
+    counts: PerWorker<Count>,
+    /// What the device had received when its bytes were last reset.
+    bytes_base: AtomicU64,
     port: OnceLock<Arc<dyn Port>>,
     /// Queues not yet handed out to workers, by worker.
     waiting: Mutex<Vec<(usize, Box<dyn RxQueue>)>>,
@@ -85,7 +87,8 @@ impl RxPort {
             wish,
             queues,
             workers: cx.active.to_vec(),
-            tallies: PerWorker::new(cx.workers),
+            counts: PerWorker::new(cx.workers),
+            bytes_base: AtomicU64::new(0),
             port: OnceLock::new(),
             waiting: Mutex::default(),
             open: AtomicUsize::new(usize::from(queues)),
@@ -121,7 +124,9 @@ impl RxPort {
         let queues: Vec<Queue> = mine.map(|(_, rx)| Queue { rx, seen: Vec::new() }).collect();
         let spread = usize::from(self.queues) < self.workers.len() && !queues.is_empty();
         LocalRx {
-            worker: cx.worker,
+            burst: self.wish.burst,
+            plain: !(spread || cx.annotations || self.wish.force_ip),
+            count: self.counts.cell(cx.worker).unwrap_or_default(),
             mac: self.port.get().and_then(|p| p.mac()),
             queues,
             steer: spread.then(|| Steer::new(&self.workers)),
@@ -135,6 +140,20 @@ impl RxPort {
         self.port.get()
     }
 
+    fn device_bytes(&self) -> u64 {
+        self.port.get().map_or(0, |p| p.stats().rx_bytes)
+    }
+
+    /// Bytes that the device says it has received since the counts were reset.
+    fn bytes(&self) -> u64 {
+        self.device_bytes().saturating_sub(self.bytes_base.load(Relaxed))
+    }
+
+    fn reset_counts(&self) {
+        self.counts.rebase();
+        self.bytes_base.store(self.device_bytes(), Relaxed);
+    }
+
     /// True while something may still come.
     pub fn is_open(&self) -> bool {
         self.open.load(Relaxed) > 0
@@ -144,10 +163,10 @@ impl RxPort {
 /// The handlers of a receiving element.
 pub fn rx_handlers<C: Class + AsRef<RxPort>>(h: &mut Handlers<C>) {
     let port: fn(&C) -> Option<&Arc<dyn Port>> = |c| c.as_ref().port();
-    h.read("count", |c| c.as_ref().tallies.sum(Tally::packets).to_string());
-    h.read("byte_count", |c| c.as_ref().tallies.sum(Tally::bytes).to_string());
+    h.read("count", |c| c.as_ref().counts.sum(Count::get).to_string());
+    h.read("byte_count", |c| c.as_ref().bytes().to_string());
     h.write("reset_counts", |c, _, _| {
-        c.as_ref().tallies.rebase();
+        c.as_ref().reset_counts();
         Ok(())
     });
     h.read("active", |c| c.as_ref().active.load(Relaxed).to_string());
@@ -170,22 +189,27 @@ struct Queue {
     seen: Vec<u64>,
 }
 
-/// One worker's part of a receiving element.
+/// One worker's part of a receiving element; what each poll uses lies together.
+#[repr(C, align(64))]
 pub struct LocalRx {
-    shared: Arc<RxPort>,
-    worker: usize,
     queues: Vec<Queue>,
-    steer: Option<Steer>,
+    burst: usize,
+    count: WorkerCell<Count>,
+    /// What is received is passed on as it is.
+    plain: bool,
     annotations: bool,
+    shared: Arc<RxPort>,
+    steer: Option<Steer>,
     mac: Option<Mac>,
 }
 
 impl LocalRx {
     /// One burst from one queue. True if there was something.
+    #[inline(always)]
     fn poll(&mut self, queue: usize, cx: &Cx<'_>, out: &mut Out<'_>) -> bool {
         let Some(q) = self.queues.get_mut(queue) else { return false };
         let mut batch = Batch::empty();
-        let moved = q.rx.rx(&mut batch, self.shared.wish.burst);
+        let moved = q.rx.rx(&mut batch, self.burst);
         if moved.lost > 0 {
             q.count_losses(out);
         }
@@ -193,18 +217,59 @@ impl LocalRx {
             return false;
         }
         out.made(moved.packets);
-        self.shared.tallies[self.worker].add(moved.packets as u64, moved.bytes);
+        self.count.add(moved.packets as u64);
+        if self.plain {
+            out.emit(0, batch);
+        } else {
+            self.prepare_and_emit(batch, cx, out);
+        }
+        true
+    }
+
+    /// One burst from each of several queues, or from the one that has had nothing just now: it may be finished. True if
+    /// there was something.
+    #[inline(never)]
+    fn poll_all(&mut self, cx: &Cx<'_>, out: &mut Out<'_>) -> bool {
+        let several = self.queues.len() > 1;
+        let mut useful = false;
+        let mut i = 0;
+        while i < self.queues.len() {
+            if several && self.poll(i, cx, out) {
+                useful = true;
+            } else if self.close_if_finished(i) {
+                continue;
+            }
+            i += 1;
+        }
+        if !self.queues.is_empty() {
+            out.wake();
+        }
+        useful
+    }
+
+    /// Not inlined: it needs more stack than all the rest.
+    #[inline(never)]
+    fn prepare_and_emit(&mut self, mut batch: Batch, cx: &Cx<'_>, out: &mut Out<'_>) {
         if self.annotations {
             self.annotate(&mut batch, cx);
         }
         if self.shared.wish.force_ip {
-            keep_ip(&mut batch, out);
+            batch.retain(|p| mark_ip(p, LinkType::Ethernet), |p| out.lose(p, NOT_IP));
         }
         match &mut self.steer {
             Some(steer) => steer.spread(batch, out),
             None => out.emit(0, batch),
         }
-        true
+    }
+
+    /// Gives up a queue from which nothing will come any more.
+    fn close_if_finished(&mut self, queue: usize) -> bool {
+        let finished = self.queues.get(queue).is_some_and(|q| q.rx.finished());
+        if finished {
+            self.queues.remove(queue);
+            self.shared.open.fetch_sub(1, Relaxed);
+        }
+        finished
     }
 
     fn annotate(&self, batch: &mut Batch, cx: &Cx<'_>) {
@@ -216,12 +281,6 @@ impl LocalRx {
             packet.set_packet_type(kind);
         }
     }
-}
-
-/// Keeps IP packets only, with their header marked. Not inlined: it needs more stack than all the rest.
-#[inline(never)]
-fn keep_ip(batch: &mut Batch, out: &mut Out<'_>) {
-    batch.retain(|p| mark_ip(p, LinkType::Ethernet), |p| out.lose(p, NOT_IP));
 }
 
 impl Queue {
@@ -267,22 +326,11 @@ impl Element for LocalRx {
         if !self.shared.active.load(Relaxed) {
             return false;
         }
-        let mut useful = false;
-        let mut i = 0;
-        while i < self.queues.len() {
-            if self.poll(i, cx, out) {
-                useful = true;
-            } else if self.queues.get(i).is_some_and(|q| q.rx.finished()) {
-                self.queues.remove(i);
-                self.shared.open.fetch_sub(1, Relaxed);
-                continue;
-            }
-            i += 1;
-        }
-        if !self.queues.is_empty() {
+        if self.queues.len() == 1 && self.poll(0, cx, out) {
             out.wake();
+            return true;
         }
-        useful
+        self.poll_all(cx, out)
     }
 }
 

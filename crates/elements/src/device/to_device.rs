@@ -15,7 +15,8 @@
 //! # Handlers
 //! | name | | |
 //! |---|---|---|
-//! | `count`, `byte_count` | r | packets and bytes that the device took; also `n_sent`, `n_sent_bytes` |
+//! | `count` | r | packets that the device took; also `n_sent` |
+//! | `byte_count` | r | bytes that the device has sent by all its queues, 0 if it counts none; also `n_sent_bytes` |
 //! | `dropped` | r | always 0 here; also `n_dropped` |
 //! | `reset_counts` | w | all start from 0 again |
 //! | `hw_count`, `hw_bytes`, `hw_errors` | r | what the device says it has sent, and failed to send |

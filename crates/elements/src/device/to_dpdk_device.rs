@@ -24,7 +24,8 @@
 //! # Handlers
 //! | name | | |
 //! |---|---|---|
-//! | `count`, `byte_count` | r | packets and bytes that the device took; also `n_sent`, `n_sent_bytes` |
+//! | `count` | r | packets that the device took; also `n_sent` |
+//! | `byte_count` | r | bytes that the device has sent by all its queues, 0 if it counts none; also `n_sent_bytes` |
 //! | `dropped` | r | packets lost because the device was full; also `n_dropped` |
 //! | `reset_counts` | w | all start from 0 again |
 //! | `hw_count`, `hw_bytes`, `hw_errors` | r | what the device says it has sent, and failed to send |
@@ -59,10 +60,12 @@ pub struct ToDpdkDevice {
 }
 
 /// One worker's part of [`ToDpdkDevice`].
+#[repr(C, align(64))]
 pub struct LocalToDpdkDevice {
-    shared: Arc<ToDpdkDevice>,
+    burst: usize,
     sender: Option<Sender>,
     owner: usize,
+    shared: Arc<ToDpdkDevice>,
 }
 
 impl AsRef<TxPort> for ToDpdkDevice {
@@ -99,6 +102,7 @@ impl Class for ToDpdkDevice {
         LocalToDpdkDevice {
             sender: self.tx.sender(cx),
             owner: self.tx.owner(cx.worker),
+            burst: self.burst,
             shared: self.clone(),
         }
     }
@@ -108,22 +112,31 @@ impl Class for ToDpdkDevice {
     }
 }
 
-impl Element for LocalToDpdkDevice {
-    fn push(&mut self, _: usize, batch: Batch, _: &Cx<'_>, out: &mut Out<'_>) {
-        let Some(sender) = &mut self.sender else {
-            return out.push_on(self.owner, 0, batch);
-        };
-        if batch.len() >= self.shared.burst {
-            sender.send_now(batch, out);
-        } else {
-            sender.add(batch);
-        }
-        if sender.len() >= self.shared.burst {
+impl LocalToDpdkDevice {
+    /// Lets packets wait for more, or for the device.
+    #[inline(never)]
+    fn hold(&mut self, batch: Batch, out: &mut Out<'_>) {
+        let Some(sender) = &mut self.sender else { return };
+        sender.add(batch);
+        if sender.len() >= self.burst {
             sender.send(self.shared.blocking, out);
             sender.cut(self.shared.hold, out);
         }
         if sender.len() > 0 {
             out.wake();
+        }
+    }
+}
+
+impl Element for LocalToDpdkDevice {
+    fn push(&mut self, _: usize, batch: Batch, _: &Cx<'_>, out: &mut Out<'_>) {
+        let Some(sender) = &mut self.sender else {
+            return out.push_on(self.owner, 0, batch);
+        };
+        let enough = batch.len() >= self.burst && sender.len() == 0;
+        let rest = if enough { sender.send_now(batch, out) } else { batch };
+        if !rest.is_empty() {
+            self.hold(rest, out);
         }
     }
 

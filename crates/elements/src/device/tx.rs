@@ -2,11 +2,12 @@
 
 use super::facts::{port_handlers, stat_handler};
 use super::rx::count_of;
-use epoch::{Count, PerWorker, Tally};
+use epoch::{Count, PerWorker, WorkerCell};
 use graph::{Class, ConfigErrors, Configure, Handlers, Initialize, LocalCx, Loss, Out, Span};
 use io::{Claim, Moved, Port, TxQueue};
 use packet::Batch;
 use std::collections::VecDeque;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 /// Why packets are lost at a sending element.
@@ -35,8 +36,10 @@ pub struct TxPort {
     first_queue: u16,
     /// The workers that have a queue, by queue.
     owners: Vec<usize>,
-    tallies: PerWorker<Tally>,
+    counts: PerWorker<Count>,
     dropped: PerWorker<Count>,
+    /// What the device had sent when its bytes were last reset.
+    bytes_base: AtomicU64,
     port: OnceLock<Arc<dyn Port>>,
     /// Queues not yet handed out to workers, by worker.
     waiting: Mutex<Vec<(usize, Box<dyn TxQueue>)>>,
@@ -67,8 +70,9 @@ impl TxPort {
             device: wish.device,
             first_queue: wish.first_queue,
             owners,
-            tallies: PerWorker::new(cx.workers),
+            counts: PerWorker::new(cx.workers),
             dropped: PerWorker::new(cx.workers),
+            bytes_base: AtomicU64::new(0),
             port: OnceLock::new(),
             waiting: Mutex::default(),
         }))
@@ -102,12 +106,28 @@ impl TxPort {
         let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
         let i = waiting.iter().position(|(worker, _)| *worker == cx.worker)?;
         let (worker, queue) = waiting.swap_remove(i);
-        Some(Sender { shared: self.clone(), worker, queue, held: VecDeque::new(), len: 0 })
+        let count = self.counts.cell(worker).unwrap_or_default();
+        Some(Sender { shared: self.clone(), worker, queue, count, held: VecDeque::new(), len: 0 })
     }
 
     /// The worker that sends for this one.
     pub fn owner(&self, worker: usize) -> usize {
         self.owners.get(worker % self.owners.len().max(1)).copied().unwrap_or(0)
+    }
+
+    fn device_bytes(&self) -> u64 {
+        self.port.get().map_or(0, |p| p.stats().tx_bytes)
+    }
+
+    /// Bytes that the device says it has sent since the counts were reset.
+    fn bytes(&self) -> u64 {
+        self.device_bytes().saturating_sub(self.bytes_base.load(Relaxed))
+    }
+
+    fn reset_counts(&self) {
+        self.counts.rebase();
+        self.dropped.rebase();
+        self.bytes_base.store(self.device_bytes(), Relaxed);
     }
 
     /// The device, once it is open.
@@ -120,17 +140,16 @@ impl TxPort {
 pub fn tx_handlers<C: Class + AsRef<TxPort>>(h: &mut Handlers<C>) {
     let port: fn(&C) -> Option<&Arc<dyn Port>> = |c| c.as_ref().port();
     for name in ["count", "n_sent"] {
-        h.read(name, |c| c.as_ref().tallies.sum(Tally::packets).to_string());
+        h.read(name, |c| c.as_ref().counts.sum(Count::get).to_string());
     }
     for name in ["byte_count", "n_sent_bytes"] {
-        h.read(name, |c| c.as_ref().tallies.sum(Tally::bytes).to_string());
+        h.read(name, |c| c.as_ref().bytes().to_string());
     }
     for name in ["dropped", "n_dropped"] {
         h.read(name, |c| c.as_ref().dropped.sum(Count::get).to_string());
     }
     h.write("reset_counts", |c, _, _| {
-        c.as_ref().tallies.rebase();
-        c.as_ref().dropped.rebase();
+        c.as_ref().reset_counts();
         Ok(())
     });
     stat_handler(h, "hw_count", port, |s| s.tx_packets);
@@ -139,13 +158,15 @@ pub fn tx_handlers<C: Class + AsRef<TxPort>>(h: &mut Handlers<C>) {
     port_handlers(h, port);
 }
 
-/// One worker's transmit queue, and the packets that wait for it.
+/// One worker's transmit queue, and the packets that wait for it; what each sending uses comes first.
+#[repr(C)]
 pub struct Sender {
-    shared: Arc<TxPort>,
-    worker: usize,
     queue: Box<dyn TxQueue>,
-    held: VecDeque<Batch>,
     len: usize,
+    count: WorkerCell<Count>,
+    held: VecDeque<Batch>,
+    worker: usize,
+    shared: Arc<TxPort>,
 }
 
 impl Sender {
@@ -187,23 +208,19 @@ impl Sender {
         sent.packets
     }
 
-    /// Sends these packets if none waits; what the device does not take waits.
+    /// Sends these packets, to be called only if none waits; returns what the device did not take.
     #[inline]
-    pub fn send_now(&mut self, mut batch: Batch, out: &mut Out<'_>) {
-        if self.held.is_empty() {
-            let sent = self.queue.tx(&mut batch);
-            self.count(sent, out);
-        }
-        if !batch.is_empty() {
-            self.add(batch);
-        }
+    pub fn send_now(&mut self, mut batch: Batch, out: &mut Out<'_>) -> Batch {
+        let sent = self.queue.tx(&mut batch);
+        self.count(sent, out);
+        batch
     }
 
     #[inline]
     fn count(&self, sent: Moved, out: &mut Out<'_>) {
         if sent.packets > 0 {
             out.gone(sent.packets);
-            self.shared.tallies[self.worker].add(sent.packets as u64, sent.bytes);
+            self.count.add(sent.packets as u64);
         }
     }
 

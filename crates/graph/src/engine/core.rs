@@ -23,6 +23,9 @@ const HANDOFF_FULL: usize = 2;
 /// runs no tasks, so it does not take in more than it can hand over.
 const OVERFLOW: usize = 4096;
 
+/// In place of a task that runs.
+pub const NOBODY: NodeId = NodeId(u32::MAX);
+
 /// A batch on its way to an element's input.
 pub struct Sent {
     /// Element and port.
@@ -49,12 +52,33 @@ pub struct Storages {
     pub downstream: Vec<Arc<Notifier>>,
 }
 
-/// See the module.
+/// See the module. What each task run and delivery uses comes first, on two cache lines.
+#[repr(C, align(64))]
 pub struct Core {
-    pub worker: usize,
-    pub wires: Wires,
     pub stack: Vec<Sent>,
     pub stats: Arc<WorkerStats>,
+    aside: Batch,
+    /// The element whose task runs.
+    pub running: NodeId,
+    /// It asks for another run.
+    pub again: bool,
+    pub timed: bool,
+    pub stop_requested: bool,
+    /// Packets that came into being in the present task run.
+    pub run_made: usize,
+    /// Packets whose way ended in the present task run.
+    pub run_gone: usize,
+    /// Cycles spent in upstream elements during the present call.
+    pub nested_cycles: u64,
+    pub retry: Option<Nanos>,
+    pub wires: Wires,
+    pub wakes: Vec<NodeId>,
+    pub worker: usize,
+    aside_from: (NodeId, usize),
+    lost: Batch,
+    bins: Vec<Batch>,
+    /// Scratch of `Out::split`.
+    pub ways: Vec<PackedWay>,
     /// Number of own loss reasons of each element.
     pub own_losses: Arc<[usize]>,
     pub storages: Arc<[Storages]>,
@@ -62,28 +86,10 @@ pub struct Core {
     pub home: Arc<[Option<usize>]>,
     /// Which elements' tasks live on this worker.
     pub active: Box<[bool]>,
-    /// Which elements have a push input: their packets are counted as they come in, not again as they leave.
-    pub pushed_to: Box<[bool]>,
     pub timers: Timers,
-    pub wakes: Vec<NodeId>,
-    pub retry: Option<Nanos>,
-    pub timed: bool,
-    /// Cycles spent in upstream elements during the present call.
-    pub nested_cycles: u64,
-    pub stop_requested: bool,
-    /// Packets that came into being in the present task run.
-    pub run_made: usize,
-    /// Packets whose way ended in the present task run.
-    pub run_gone: usize,
     /// By worker; `None` for this one.
     pub roads: Vec<Option<Road>>,
     pub mailboxes: Vec<Arc<Mailbox>>,
-    aside: Batch,
-    aside_from: (NodeId, usize),
-    lost: Batch,
-    bins: Vec<Batch>,
-    /// Scratch of `Out::split`.
-    pub ways: Vec<PackedWay>,
 }
 
 impl Core {
@@ -98,7 +104,8 @@ impl Core {
             storages: Arc::new([]),
             home: Arc::new([]),
             active: Box::new([]),
-            pushed_to: Box::new([]),
+            running: NOBODY,
+            again: false,
             timers: Timers::new(nodes),
             wakes: Vec::new(),
             retry: None,
@@ -117,23 +124,34 @@ impl Core {
         }
     }
 
+    /// Before a task runs.
+    #[inline]
+    pub fn begin_run(&mut self) {
+        self.retry = None;
+        (self.run_made, self.run_gone, self.nested_cycles) = (0, 0, 0);
+    }
+
     /// True if the element's task lives on this worker.
     pub fn is_active(&self, node: NodeId) -> bool {
         self.active.get(node.index()).copied().unwrap_or(false)
     }
 
-    /// True if the element's packets are counted as they are pushed to it.
-    pub fn is_pushed_to(&self, node: NodeId) -> bool {
-        self.pushed_to.get(node.index()).copied().unwrap_or(false)
-    }
-
     #[inline]
     pub fn emit(&mut self, node: NodeId, output: usize, batch: Batch) {
         match self.wires.output(node, output) {
-            Some(to) if !to.is_remote() => self.stack.push(Sent { to, batch }),
+            // Room in most cases: so said, nothing needs to be kept for the case that there is none.
+            Some(to) if !to.is_remote() && self.stack.len() < self.stack.capacity() => {
+                self.stack.push(Sent { to, batch });
+            }
+            Some(to) if !to.is_remote() => self.emit_growing(to, batch),
             Some(to) => self.emit_remote(to, batch),
             None => self.lose_engine(node, batch, UNCONNECTED),
         }
+    }
+
+    #[cold]
+    fn emit_growing(&mut self, to: Target, batch: Batch) {
+        self.stack.push(Sent { to, batch });
     }
 
     #[cold]
@@ -307,7 +325,7 @@ impl Core {
     /// Counts a pull through `node`. `began` is when it began, and the cycles nested in others before, if it is timed.
     pub fn count_pull(&mut self, node: NodeId, packets: usize, began: Option<(u64, u64)>) {
         let Some(s) = self.stats.nodes.get(node.index()) else { return };
-        let counted = if self.is_pushed_to(node) { 0 } else { packets as u64 };
+        let counted = if s.facts.pushed_to { 0 } else { packets as u64 };
         if packets > 0 {
             s.calls.add(1);
             s.packets.add(counted);
@@ -323,6 +341,16 @@ impl Core {
             } else {
                 s.timed_empty_cycles.add(own);
             }
+        }
+    }
+
+    /// Lets the element's task run when its turn comes.
+    #[inline]
+    pub fn wake(&mut self, node: NodeId) {
+        if node == self.running {
+            self.again = true;
+        } else {
+            self.wakes.push(node);
         }
     }
 

@@ -15,7 +15,7 @@ use crate::NodeId;
 use crate::element::{Cx, Element};
 use crate::out::{Out, Up};
 use crate::time::{Clock, Nanos};
-use core::{Core, Sent};
+use core::{Core, NOBODY, Sent};
 use epoch::{Reader, tsc};
 use mailbox::Mailbox;
 use packet::Pool;
@@ -26,7 +26,8 @@ use tasks::Tasks;
 /// Task runs in one round, before letters, timers and the quiescent point have their turn.
 const RUNS_PER_ROUND: usize = 32;
 /// Every how many task runs one is timed; prime, so that it does not fall into step with the tasks.
-const TIMED_EVERY: u32 = 17;
+const TIMED_EVERY: usize = 61;
+const _: () = assert!(TIMED_EVERY > RUNS_PER_ROUND, "at most one run of a round is timed");
 /// Batches delivered in one task run before its packets are taken to be in an endless loop.
 const MAX_DELIVERIES: usize = 1 << 16;
 /// Batches taken from one other worker's ring in a round.
@@ -57,7 +58,8 @@ pub struct Engine {
     rings: Vec<Consumer<Sent>>,
     burst: usize,
     now: Nanos,
-    until_timed: u32,
+    /// The run from now on that is timed: 1 = the next.
+    until_timed: usize,
 }
 
 /// What an engine is made of; see [`crate::Router`].
@@ -105,9 +107,13 @@ impl Engine {
         for i in 0..self.slots.len() {
             let node = NodeId::new(i);
             if self.core.is_active(node) {
-                let (slots, core, cx) = self.parts();
-                call(slots, core, node, |element, _, out| element.start(&cx, out));
-                deliver(slots, core, &cx);
+                let (slots, mut out, cx) = self.parts();
+                out.node = node;
+                if let Some(Some(element)) = slots.get_mut(i) {
+                    element.start(&cx, &mut out);
+                }
+                finish_call(out.core, 0);
+                deliver(slots, &mut out, &cx);
             }
         }
         self.apply_wakes();
@@ -160,32 +166,50 @@ impl Engine {
 
     /// Runs tasks in turn, until there is none, or none of those ready finds anything to do, or the round is long enough.
     fn run_tasks(&mut self) -> bool {
+        let Engine { slots, core, tasks, reader, pool, burst, now, until_timed, .. } = self;
+        let cx = Cx { now: *now, worker: core.worker, reader, pool, burst: *burst };
+        let mut out = Out { core, node: NOBODY };
         let mut useful = false;
         let mut idle_runs = 0;
         let mut left = RUNS_PER_ROUND;
+        // The value of `left` before the run that is timed; 0 = none of this round.
+        let timed = (RUNS_PER_ROUND + 1).saturating_sub(*until_timed);
         while left > 0
-            && idle_runs < self.tasks.ready()
-            && let Some(node) = self.tasks.pop()
+            && idle_runs < tasks.ready()
+            && let Some(node) = tasks.pop()
         {
-            let ready = self.tasks.ready() + 1;
-            left -= 1;
-            let mut found = self.run_task(node);
-            // Nearly always one task polls and no other is ready.
-            while found && left > 0 && self.core.wakes == [node] && self.tasks.again(node) {
-                self.core.wakes.clear();
+            let ready = tasks.ready() + 1;
+            let first = left;
+            out.core.running = node;
+            let found = loop {
+                let found = run_task(slots, &mut out, &cx, node, left == timed);
                 left -= 1;
-                useful = true;
-                found = self.run_task(node);
+                // Nearly always one task polls and no other is ready.
+                let alone = out.core.again && out.core.wakes.is_empty() && tasks.ready() == 0;
+                if !(found && left > 0 && alone) {
+                    break found;
+                }
+                out.core.again = false;
+            };
+            let repeated = first - left - 1;
+            tasks.repeated(node, repeated);
+            if std::mem::take(&mut out.core.again) {
+                out.core.wakes.push(node);
             }
-            self.apply_wakes();
-            if found {
+            apply_wakes(out.core, tasks);
+            if found || repeated > 0 {
                 useful = true;
                 idle_runs = 0;
-            } else if self.tasks.ready() >= ready {
+            }
+            if !found && tasks.ready() >= ready {
                 // One that went to sleep is no longer among those that are to be asked.
                 idle_runs += 1;
             }
         }
+        out.core.running = NOBODY;
+        let runs = RUNS_PER_ROUND - left;
+        out.core.stats.runs.add(runs as u64);
+        *until_timed = if left < timed { *until_timed + TIMED_EVERY } else { *until_timed } - runs;
         useful
     }
 
@@ -207,8 +231,8 @@ impl Engine {
                 let Some(sent) = self.rings.get_mut(i).and_then(|r| r.pop().ok()) else { break };
                 useful = true;
                 self.core.stack.push(sent);
-                let (slots, core, cx) = self.parts();
-                deliver(slots, core, &cx);
+                let (slots, mut out, cx) = self.parts();
+                deliver(slots, &mut out, &cx);
             }
         }
         if useful {
@@ -217,120 +241,148 @@ impl Engine {
         useful
     }
 
-    /// Runs a task and delivers what it emits; what it wakes is left in `wakes`. True if it found something to do.
-    fn run_task(&mut self, node: NodeId) -> bool {
-        self.until_timed -= 1;
-        self.core.timed = self.until_timed == 0;
-        self.core.stats.runs.add(1);
-        let began = if self.core.timed {
-            self.until_timed = TIMED_EVERY;
-            self.core.stats.timed_runs.add(1);
-            tsc()
-        } else {
-            0
-        };
-        self.core.retry = None;
-        self.core.run_made = 0;
-        self.core.run_gone = 0;
-        self.core.nested_cycles = 0;
-        let (slots, core, cx) = self.parts();
-        let run = |element: &mut dyn Element, up: &mut Up<'_>, out: &mut Out<'_>| element.run(&cx, up, out);
-        let useful = call(slots, core, node, run).unwrap_or(false);
-        count_run(core, node, useful, began);
-        deliver(slots, core, &cx);
-        core.timed = false;
-        useful
-    }
-
     /// What a call of an element needs.
     #[inline]
-    fn parts(&mut self) -> (&mut [Option<Box<dyn Element>>], &mut Core, Cx<'_>) {
+    fn parts(&mut self) -> (&mut [Option<Box<dyn Element>>], Out<'_>, Cx<'_>) {
         let Engine { slots, core, reader, pool, burst, now, .. } = self;
         let cx = Cx { now: *now, worker: core.worker, reader, pool, burst: *burst };
-        (slots, core, cx)
+        (slots, Out { core, node: NOBODY }, cx)
     }
 
     fn apply_wakes(&mut self) {
-        while let Some(node) = self.core.wakes.pop() {
-            self.tasks.wake(node);
+        apply_wakes(&mut self.core, &mut self.tasks);
+    }
+}
+
+fn apply_wakes(core: &mut Core, tasks: &mut Tasks) {
+    while let Some(node) = core.wakes.pop() {
+        tasks.wake(node);
+    }
+}
+
+/// Runs a task and delivers what it emits; what it wakes is left in `wakes`. True if it found something to do.
+///
+/// Inlined, with all that it calls, in the one place where it is called: beside a driver that fills the processor's store
+/// buffer, each store of a register costs a cycle.
+#[inline(always)]
+fn run_task(
+    slots: &mut [Option<Box<dyn Element>>],
+    out: &mut Out<'_>,
+    cx: &Cx<'_>,
+    node: NodeId,
+    timed: bool,
+) -> bool {
+    out.core.begin_run();
+    if timed {
+        return run_timed(slots, out, cx, node);
+    }
+    let useful = run(slots, out, cx, node);
+    count_run(out.core, node, useful);
+    deliver(slots, out, cx);
+    useful
+}
+
+/// [`run_task`] with a look at the clock before and after each call.
+#[cold]
+fn run_timed(slots: &mut [Option<Box<dyn Element>>], out: &mut Out<'_>, cx: &Cx<'_>, node: NodeId) -> bool {
+    out.core.stats.timed_runs.add(1);
+    out.core.timed = true;
+    let began = tsc();
+    let useful = run(slots, out, cx, node);
+    let own = tsc().saturating_sub(began).saturating_sub(out.core.nested_cycles);
+    let packets = count_run(out.core, node, useful);
+    if let Some(s) = out.core.stats.nodes.get(node.index()) {
+        if useful {
+            s.timed_calls.add(1);
+            s.timed_packets.add(packets as u64);
+            s.timed_cycles.add(own);
+        } else {
+            s.timed_empty_cycles.add(own);
         }
     }
+    deliver_timed(slots, out, cx);
+    out.core.timed = false;
+    useful
 }
 
-/// Calls an element with everything it may need; `None` if there is none.
-#[inline]
-fn call<R>(
-    slots: &mut [Option<Box<dyn Element>>],
-    core: &mut Core,
-    node: NodeId,
-    f: impl FnOnce(&mut dyn Element, &mut Up<'_>, &mut Out<'_>) -> R,
-) -> Option<R> {
-    let mut element = slots.get_mut(node.index())?.take()?;
-    let mark = core.stack.len();
-    let result = f(&mut *element, &mut Up { slots, node }, &mut Out { core, node });
+/// Calls an element's task.
+#[inline(always)]
+fn run(slots: &mut [Option<Box<dyn Element>>], out: &mut Out<'_>, cx: &Cx<'_>, node: NodeId) -> bool {
+    out.node = node;
+    let useful = if out.core.stats.nodes.get(node.index()).is_some_and(|s| s.facts.pulls) {
+        run_puller(slots, out, cx, node)
+    } else if let Some(Some(element)) = slots.get_mut(node.index()) {
+        element.run(cx, &mut Up { slots: &mut [], node }, out)
+    } else {
+        false
+    };
+    finish_call(out.core, 0);
+    useful
+}
+
+/// [`run`] of an element with pull inputs: it leaves its slot, so that it can be lent all the others.
+#[inline(never)]
+fn run_puller(slots: &mut [Option<Box<dyn Element>>], out: &mut Out<'_>, cx: &Cx<'_>, node: NodeId) -> bool {
+    let Some(mut element) = slots.get_mut(node.index()).and_then(Option::take) else { return false };
+    let useful = element.run(cx, &mut Up { slots, node }, out);
+    slots[node.index()] = Some(element);
+    useful
+}
+
+/// After a call of an element that began with `mark` batches on the stack.
+#[inline(always)]
+fn finish_call(core: &mut Core, mark: usize) {
     core.flush_aside();
     reverse_above(&mut core.stack, mark);
-    slots[node.index()] = Some(element);
-    Some(result)
 }
 
-/// Counts a task run.
-#[inline]
-fn count_run(core: &Core, node: NodeId, useful: bool, began: u64) {
-    let Some(s) = core.stats.nodes.get(node.index()) else { return };
-    let own = if core.timed { tsc().saturating_sub(began).saturating_sub(core.nested_cycles) } else { 0 };
+/// Counts a task run and returns how many packets are counted as its own.
+#[inline(always)]
+fn count_run(core: &Core, node: NodeId, useful: bool) -> usize {
+    let Some(s) = core.stats.nodes.get(node.index()) else { return 0 };
     if !useful {
         s.empty_polls.add(1);
-        s.timed_empty_cycles.add(own);
-        return;
+        return 0;
     }
-    let packets = if core.is_pushed_to(node) {
-        0
-    } else {
-        let emitted: usize = core.stack.iter().map(|s| s.batch.len()).sum();
-        // What a source hands to other workers is not on the stack.
-        core.run_made.max(emitted + core.run_gone)
-    };
     s.calls.add(1);
-    s.packets.add(packets as u64);
-    if core.timed {
-        s.timed_calls.add(1);
-        s.timed_packets.add(packets as u64);
-        s.timed_cycles.add(own);
+    if s.facts.pushed_to {
+        return 0;
     }
+    let emitted: usize = core.stack.iter().map(|s| s.batch.len()).sum();
+    // What a source hands to other workers is not on the stack.
+    let packets = core.run_made.max(emitted + core.run_gone);
+    s.packets.add(packets as u64);
+    packets
 }
 
 /// Delivers batches, depth first, until none is on its way.
-#[inline]
-fn deliver(slots: &mut [Option<Box<dyn Element>>], core: &mut Core, cx: &Cx<'_>) {
-    if core.timed {
-        return deliver_timed(slots, core, cx);
-    }
+#[inline(always)]
+fn deliver(slots: &mut [Option<Box<dyn Element>>], out: &mut Out<'_>, cx: &Cx<'_>) {
     let mut left = MAX_DELIVERIES;
-    while let Some(sent) = core.stack.pop() {
+    while let Some(sent) = out.core.stack.pop() {
         left -= 1;
         if left == 0 {
-            core.stack.push(sent);
-            return core.lose_looping();
+            out.core.stack.push(sent);
+            return out.core.lose_looping();
         }
-        push(slots, core, cx, sent);
+        push(slots, out, cx, sent);
     }
 }
 
 #[cold]
-fn deliver_timed(slots: &mut [Option<Box<dyn Element>>], core: &mut Core, cx: &Cx<'_>) {
+fn deliver_timed(slots: &mut [Option<Box<dyn Element>>], out: &mut Out<'_>, cx: &Cx<'_>) {
     let mut left = MAX_DELIVERIES;
     let mut began = tsc();
-    while let Some(sent) = core.stack.pop() {
+    while let Some(sent) = out.core.stack.pop() {
         left -= 1;
         if left == 0 {
-            core.stack.push(sent);
-            return core.lose_looping();
+            out.core.stack.push(sent);
+            return out.core.lose_looping();
         }
         let (node, packets) = (sent.to.node(), sent.batch.len());
-        push(slots, core, cx, sent);
+        push(slots, out, cx, sent);
         let now = tsc();
-        if let Some(s) = core.stats.nodes.get(node.index()) {
+        if let Some(s) = out.core.stats.nodes.get(node.index()) {
             s.timed_calls.add(1);
             s.timed_packets.add(packets as u64);
             s.timed_cycles.add(now.saturating_sub(began));
@@ -341,19 +393,18 @@ fn deliver_timed(slots: &mut [Option<Box<dyn Element>>], core: &mut Core, cx: &C
 
 /// Hands a batch to its element.
 #[inline(always)]
-fn push(slots: &mut [Option<Box<dyn Element>>], core: &mut Core, cx: &Cx<'_>, sent: Sent) {
+fn push(slots: &mut [Option<Box<dyn Element>>], out: &mut Out<'_>, cx: &Cx<'_>, sent: Sent) {
     let (node, port) = (sent.to.node(), sent.to.port());
-    let mark = core.stack.len();
-    if let Some(s) = core.stats.nodes.get(node.index()) {
+    let mark = out.core.stack.len();
+    if let Some(s) = out.core.stats.nodes.get(node.index()) {
         s.calls.add(1);
         s.packets.add(sent.batch.len() as u64);
     }
     // Elements are out of their slots only while they run a task or are pulled, and nothing is delivered then.
     let Some(Some(element)) = slots.get_mut(node.index()) else { return };
-    let mut out = Out { core, node };
-    element.push(port, sent.batch, cx, &mut out);
-    core.flush_aside();
-    reverse_above(&mut core.stack, mark);
+    out.node = node;
+    element.push(port, sent.batch, cx, out);
+    finish_call(out.core, mark);
 }
 
 /// First sent, first served: what was sent last lies on top, so the new part of the stack is turned round.

@@ -2,9 +2,23 @@
 
 use epoch::Count;
 
-/// Counts of one element on one worker.
+/// What is to be known of an element to run and to count it.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct NodeFacts {
+    /// Number of own loss reasons.
+    pub losses: usize,
+    /// It has a push input: its packets are counted as they come in, not again as they leave.
+    pub pushed_to: bool,
+    /// It has a pull input.
+    pub pulls: bool,
+}
+
+/// Counts of one element on one worker. What every call changes lies in one cache line.
 #[derive(Debug, Default)]
+#[repr(C, align(128))]
 pub struct NodeStats {
+    /// The element, here because each task run and each delivery comes by.
+    pub facts: NodeFacts,
     /// Calls that brought or fetched packets, or ran the task usefully.
     pub calls: Count,
     /// Packets that were pushed to it; of elements without a push input, those that its task made or moved or that were
@@ -28,16 +42,17 @@ pub struct NodeStats {
 
 /// Counts of one worker.
 #[derive(Debug)]
+#[repr(C, align(64))]
 pub struct WorkerStats {
     /// By element.
     pub nodes: Box<[NodeStats]>,
+    /// Task runs.
+    pub runs: Count,
+    /// Rounds of the scheduler.
+    pub rounds: Count,
     /// First loss cell of each element.
     loss_base: Box<[u32]>,
     losses: Box<[Count]>,
-    /// Rounds of the scheduler.
-    pub rounds: Count,
-    /// Task runs.
-    pub runs: Count,
     /// Task runs that were timed.
     pub timed_runs: Count,
 }
@@ -46,16 +61,17 @@ pub struct WorkerStats {
 pub const ENGINE_LOSSES: [&str; 3] = ["unconnected", "loop", "handoff_full"];
 
 impl WorkerStats {
-    /// For elements with these numbers of own loss reasons.
-    pub fn new(losses: &[usize]) -> WorkerStats {
-        let mut base = Vec::with_capacity(losses.len());
+    /// For these elements.
+    pub fn new(nodes: &[NodeFacts]) -> WorkerStats {
+        let mut base = Vec::with_capacity(nodes.len());
         let mut total = 0;
-        for n in losses {
+        for node in nodes {
             base.push(u32::try_from(total).unwrap_or(u32::MAX));
-            total += n + ENGINE_LOSSES.len();
+            total += node.losses + ENGINE_LOSSES.len();
         }
+        let fresh = |facts: &NodeFacts| NodeStats { facts: *facts, ..NodeStats::default() };
         WorkerStats {
-            nodes: losses.iter().map(|_| NodeStats::default()).collect(),
+            nodes: nodes.iter().map(fresh).collect(),
             loss_base: base.into(),
             losses: (0..total).map(|_| Count::default()).collect(),
             rounds: Count::default(),

@@ -9,7 +9,7 @@ use crate::NodeId;
 use crate::class::{AnyShared, ClassTable, LocalCx};
 use crate::engine::core::{Core, Road, Sent, Storages};
 use crate::engine::mailbox::Mailbox;
-use crate::engine::stats::WorkerStats;
+use crate::engine::stats::{NodeFacts, WorkerStats};
 use crate::engine::{Engine, Parts};
 use crate::handlers::Handler;
 use crate::plan::{Homes, Kind, Plan, PlanNode};
@@ -72,10 +72,15 @@ impl Router {
         initialize(&plan, &flat, &shared, &options.devices)?;
         open(&plan, &flat, &shared)?;
         let storages = connect_storages(&plan, &shared, &homes, workers);
-        let losses: Vec<usize> = plan.nodes.iter().map(|n| n.spec().losses.len()).collect();
+        let facts = |n: &PlanNode| NodeFacts {
+            losses: n.spec().losses.len(),
+            pushed_to: n.inputs.contains(&Kind::Push),
+            pulls: n.inputs.contains(&Kind::Pull),
+        };
+        let facts: Vec<_> = plan.nodes.iter().map(facts).collect();
         Ok(Router {
             handlers: shared.iter().map(|s| s.handlers()).collect(),
-            stats: (0..workers).map(|_| Arc::new(WorkerStats::new(&losses))).collect(),
+            stats: (0..workers).map(|_| Arc::new(WorkerStats::new(&facts))).collect(),
             mailboxes: (0..workers).map(|_| Arc::default()).collect(),
             storages,
             clock: options.clock.clone(),
@@ -162,8 +167,6 @@ impl Router {
         core.storages = self.storages.clone();
         core.home = self.homes.packets.clone().into();
         core.active = active.into();
-        let pushed_to = |n: &PlanNode| n.inputs.contains(&Kind::Push);
-        core.pushed_to = self.plan.nodes.iter().map(pushed_to).collect();
         core.roads = roads;
         core.mailboxes = self.mailboxes.clone();
         let mut engine = Engine::new(Parts {

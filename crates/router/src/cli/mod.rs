@@ -8,6 +8,8 @@ mod output;
 mod run;
 mod show;
 mod table;
+mod top;
+mod which;
 
 pub use output::{Output, columns};
 
@@ -40,6 +42,8 @@ enum Command {
     Table(table::TableCommand),
     /// Look into a running router
     Show(show::ShowArgs),
+    /// Watch where a running router spends its time
+    Top(top::TopArgs),
     /// Say what this machine lacks for fast packets, and how to mend it
     Doctor(crate::doctor::DoctorArgs),
 }
@@ -73,6 +77,7 @@ pub fn main() -> ExitCode {
         Command::Elements(args) => elements::elements(&args),
         Command::Table(command) => table::table(&command),
         Command::Show(args) => show::show(&args),
+        Command::Top(args) => top::top(&args),
         Command::Doctor(args) => crate::doctor::doctor(&args),
     };
     if done.is_ok() { ExitCode::SUCCESS } else { ExitCode::FAILURE }

@@ -1,0 +1,220 @@
+//! Measures a figure: the router and `dpdk-testpmd` in turn, pair by pair, on the same ports.
+
+use crate::figure::{Arrangement, Costs, Figure};
+use crate::huge_pages::Memory;
+use crate::plan::{Hops, Plan};
+use crate::program::{Program, Start};
+use crate::trace::Table;
+use crate::trace6::Table6;
+use fib::Family;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// Pools of up to 131,072 buffers of 2.4 kB, rings, and DPDK's own needs.
+pub const MEMORY: u64 = 400 << 20;
+/// Pool of testpmd where there is no router to follow.
+const SELF_CHECK_POOL: u64 = 40_960;
+/// A pool for traces of more packets than the usual pool holds.
+const LARGE_POOL: u64 = 131_072;
+
+/// Everything that does not change between figures.
+pub struct Bench<'a> {
+    /// The router.
+    pub router: PathBuf,
+    /// testpmd stands in for the router.
+    pub self_check: bool,
+    /// Kind of memory.
+    pub memory: Memory,
+    /// Processors that we may use, the preferred one first.
+    pub cores: Vec<usize>,
+    /// Prefixes of the table.
+    pub table: Table,
+    /// Those of IPv6.
+    pub table6: Table6,
+    /// Where traces and tables are kept.
+    pub folder: &'a Path,
+    /// Where the repository is.
+    pub root: &'a Path,
+}
+
+/// How often and how long.
+#[derive(Clone, Copy, Debug)]
+pub struct Patience {
+    /// Measurements of each program.
+    pub pairs: u16,
+    /// Time of each measurement.
+    pub time: Duration,
+}
+
+/// Files that a figure needs, and how much is in them.
+struct Material {
+    trace: PathBuf,
+    destinations: usize,
+    /// File and number of routes.
+    routes: Option<(PathBuf, usize)>,
+}
+
+/// What a run of one program found.
+pub struct Run {
+    /// TSC cycles of CPU time for each packet.
+    pub cycles: f64,
+    wall_mpps: f64,
+    dpdk: String,
+    pool: u64,
+}
+
+impl Bench<'_> {
+    /// Measures a figure.
+    pub fn figure(&self, plan: &Plan, patience: Patience) -> Result<(Figure, Arrangement), String> {
+        let material = self.material(plan)?;
+        let cores = self.cores.get(..plan.workers).ok_or_else(|| {
+            format!("{} needs {} processors, and we may use {}", plan.name(), plan.workers, self.cores.len())
+        })?;
+        let (mut router, mut testpmd) = (Costs::default(), Costs::default());
+        let mut pool = if plan.destinations > 32_768 { LARGE_POOL } else { SELF_CHECK_POOL };
+        let mut dpdk = String::new();
+        for _ in 0..patience.pairs {
+            let first = if self.self_check {
+                self.testpmd(plan, &material, cores, pool)
+            } else {
+                self.routebricks(plan, &material, cores)
+            };
+            let run = measure(&first, plan.workers, patience.time)?;
+            router.add(&run);
+            // What is given to testpmd is what the router has.
+            pool = run.pool;
+            let yardstick =
+                measure(&self.testpmd(plan, &material, cores, pool), plan.workers, patience.time)?;
+            testpmd.add(&yardstick);
+            if run.dpdk != yardstick.dpdk {
+                return Err(format!("the router runs on {}, testpmd on {}", run.dpdk, yardstick.dpdk));
+            }
+            dpdk = run.dpdk;
+        }
+        let figure = Figure {
+            plan: plan.clone(),
+            routes: material.routes.map(|(_, routes)| routes),
+            destinations: material.destinations,
+            pool_buffers: pool,
+            router,
+            testpmd,
+        };
+        Ok((figure, self.arrangement(dpdk, cores, patience)))
+    }
+
+    fn material(&self, plan: &Plan) -> Result<Material, String> {
+        if plan.family == Family::Ipv6 {
+            let (trace, destinations) = self.table6.trace(plan.destinations, self.folder)?;
+            let routes = Some(self.table6.routes(self.folder)?);
+            return Ok(Material { trace, destinations, routes });
+        }
+        let sample = plan.routes.unwrap_or(usize::MAX);
+        let (trace, destinations) = self.table.trace(sample, plan.destinations, plan.frames, self.folder)?;
+        let routes = plan.routes.map(|n| self.table.routes(n, plan.hops, self.folder)).transpose()?;
+        Ok(Material { trace, destinations, routes })
+    }
+
+    fn arrangement(&self, dpdk: String, cores: &[usize], patience: Patience) -> Arrangement {
+        Arrangement {
+            table: self.table.name.clone(),
+            dpdk,
+            memory: self.memory.describe(),
+            cores: cores.to_vec(),
+            tsc_ghz: epoch::tsc_hz() as f64 / 1e9,
+            seconds: patience.time.as_secs_f64(),
+        }
+    }
+
+    /// How a DPDK program is started on the ports of a figure, of what it is to tell EAL.
+    pub fn start_other(
+        &self,
+        plan: &Plan,
+        name: &'static str,
+        arguments: impl FnOnce(Vec<String>) -> Vec<String>,
+    ) -> Result<Start<'_>, String> {
+        let prefix = format!("bench-{}-{name}", std::process::id());
+        let eal = self.eal(&prefix, plan, &self.material(plan)?);
+        let mut command = vec![name.to_owned()];
+        command.extend(arguments(eal));
+        let cores = list(self.cores.get(..1).unwrap_or_default());
+        Ok(Start { name, command, cores, prefix, folder: self.folder })
+    }
+
+    fn routebricks(&self, plan: &Plan, material: &Material, cores: &[usize]) -> Start<'_> {
+        let prefix = format!("bench-{}-router", std::process::id());
+        let mut command = vec![text(&self.router), "run".to_owned(), format!("-j{}", plan.workers)];
+        command.extend(["--cpus".to_owned(), list(cores)]);
+        command.extend(plan.burst.map(|burst| format!("--burst={burst}")));
+        command.push(text(&self.root.join(plan.config)));
+        if let Some((routes, _)) = &material.routes {
+            command.push(format!("TABLE={}", routes.display()));
+        }
+        if plan.hops != Hops::OnePort && plan.destinations > 32_768 {
+            command.push(format!("BUFFERS={LARGE_POOL}"));
+        }
+        command.push("--".to_owned());
+        command.extend(self.eal(&prefix, plan, material));
+        Start { name: "router", command, cores: list(cores), prefix, folder: self.folder }
+    }
+
+    fn testpmd(&self, plan: &Plan, material: &Material, cores: &[usize], pool: u64) -> Start<'_> {
+        let prefix = format!("bench-{}-testpmd", std::process::id());
+        // It wants a main lcore that does not forward; that one waits for input.
+        let lcores: Vec<String> =
+            cores.iter().enumerate().map(|(k, core)| format!("{}@{core}", k + 1)).collect();
+        let main = cores.first().copied().unwrap_or_default();
+        let mut command = vec!["dpdk-testpmd".to_owned(), format!("--lcores=0@{main},{}", lcores.join(","))];
+        command.extend(self.eal(&prefix, plan, material));
+        // Port 0 alone: it sends back what it receives, in every arrangement.
+        command.extend(["--", "--forward-mode=io", "--portmask=0x1"].map(str::to_owned));
+        command.push(format!("--total-num-mbufs={pool}"));
+        command.extend(plan.burst.map(|burst| format!("--burst={burst}")));
+        if plan.workers > 1 {
+            let workers = plan.workers;
+            command.extend(["--rxq", "--txq", "--nb-cores"].map(|option| format!("{option}={workers}")));
+        }
+        Start { name: "testpmd", command, cores: list(cores), prefix, folder: self.folder }
+    }
+
+    /// What both programs tell DPDK.
+    fn eal(&self, prefix: &str, plan: &Plan, material: &Material) -> Vec<String> {
+        // A queue for each worker.
+        let queues = format!(",rx_pcap={}", material.trace.display()).repeat(plan.workers);
+        let mut args = vec![format!("--vdev=net_pcap0{queues},infinite_rx=1")];
+        args.extend((0..plan.hops.more_ports()).map(|n| format!("--vdev=net_null{n},no-rx=1")));
+        args.push(format!("--file-prefix={prefix}"));
+        args.push("--no-pci".to_owned());
+        args.extend(self.memory.eal_args(MEMORY >> 20));
+        args
+    }
+}
+
+impl Costs {
+    fn add(&mut self, run: &Run) {
+        self.cycles.push(run.cycles);
+        self.wall_mpps.push(run.wall_mpps);
+    }
+}
+
+/// Runs a program once.
+pub fn measure(start: &Start<'_>, workers: usize, time: Duration) -> Result<Run, String> {
+    let mut program = Program::start(start)?;
+    let (dpdk, pool) = (program.version().to_owned(), program.pool_size()?);
+    let sample = program.measure(time, workers)?;
+    program.stop()?;
+    let packets = sample.packets as f64;
+    Ok(Run {
+        cycles: sample.cpu_ns as f64 * (epoch::tsc_hz() as f64 / 1e9) / packets,
+        wall_mpps: packets / sample.seconds / 1e6,
+        dpdk,
+        pool,
+    })
+}
+
+fn list(cores: &[usize]) -> String {
+    cores.iter().map(usize::to_string).collect::<Vec<_>>().join(",")
+}
+
+fn text(path: &Path) -> String {
+    path.to_string_lossy().into_owned()
+}
