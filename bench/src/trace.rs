@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 
 /// Routes of a made-up table.
 const MADE_UP: usize = 1_000_000;
-const SEED: u64 = 2009;
+pub const SEED: u64 = 2009;
 
 /// Prefixes that routes are made of.
 #[derive(Debug)]

@@ -100,7 +100,7 @@ impl AdjacencyArg {
     fn from_words(mut words: Words, addresses: bool) -> Result<AdjacencyArg, ArgError> {
         let port_span = words.peek().map(|word| word.span).unwrap_or_default();
         let port: u16 = words.take("port")?;
-        let gateway = words.take::<Gateway>("gateway")?.0;
+        let gateway = words.take::<Gateway<u32>>("gateway")?.0;
         let addresses =
             if addresses { Some((words.take("source")?, words.take("destination")?)) } else { None };
         words.end()?;
