@@ -2,7 +2,9 @@
 
 use clap::ValueEnum;
 use fib::Family;
+use fib::NextHop;
 use std::fmt;
+use std::net::Ipv4Addr;
 
 /// A choice on the command line: a figure with a target, or a sweep.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -106,6 +108,18 @@ impl Hops {
             Hops::OnePort => 1,
             Hops::SixteenOnTwoPorts => 16,
             Hops::FourPorts => 4,
+        }
+    }
+
+    /// The next hop of route `k`: each in turn.
+    pub fn next_hop(self, k: usize) -> NextHop {
+        let k = (k % self.count()) as u32;
+        match self {
+            Hops::OnePort | Hops::FourPorts => NextHop { gateway: None, port: k },
+            Hops::SixteenOnTwoPorts => {
+                let gateway = Ipv4Addr::from_bits(Ipv4Addr::new(192, 0, 2, 1).to_bits() + k);
+                NextHop { gateway: Some(gateway.into()), port: k % 2 }
+            }
         }
     }
 

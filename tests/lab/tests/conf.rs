@@ -190,7 +190,8 @@ fn a_queue_for_each_of_four_ports() -> Result<()> {
 fn sixteen_next_hops_behind_two_ports() -> Result<()> {
     let directory = tempfile::tempdir().map_err(|error| Error::new(error.to_string()))?;
     let table = directory.path().join("routes.txt");
-    let routes: String = (0..16).map(|hop| format!("10.{hop}.0.0/16 {hop}\n")).collect();
+    let route = |hop| format!("10.{hop}.0.0/16 192.0.2.{} {}\n", hop + 1, hop % 2);
+    let routes: String = (0..16).map(route).collect();
     fs::write(&table, routes).cannot(|| "write routes".to_owned())?;
     let (mut frames, mut expected) = (Vec::new(), [Vec::new(), Vec::new(), Vec::new()]);
     for number in 1..=2000u16 {

@@ -35,7 +35,7 @@
 //!   -> rt :: DirectIPLookup(10.1.0.0/16 192.168.0.1 1, ONE_OUTPUT true)
 //!   -> rewrite :: AdjacencyRewrite(rt, 1 192.168.0.1 2:0:0:0:0:1 2:0:0:0:0:2);
 //! rewrite[0] -> Discard;
-//! rewrite[1] -> Classifier(0/020000000002020000000001 0800 45 22/3f) -> c :: Counter -> Discard;
+//! rewrite[1] -> Classifier(0/020000000002020000000001 12/080045 22/3f) -> c :: Counter -> Discard;
 //! // c.count = 5
 //! ```
 
