@@ -289,6 +289,21 @@ impl Core {
         }
     }
 
+    /// Sends each packet to the output that stands at its place in `ports`, none of which is below `lowest` or above
+    /// `highest`; batches leave in the order of output numbers.
+    pub fn deal(&mut self, node: NodeId, batch: Batch, ports: &[PackedWay], lowest: usize, highest: usize) {
+        if self.bins.len() <= highest {
+            self.bins.resize_with(highest + 1, Batch::empty);
+        }
+        batch.deal(ports, &mut self.bins[..=highest], |port| port.plain_port());
+        for port in lowest..=highest {
+            if !self.bins[port].is_empty() {
+                let batch = std::mem::take(&mut self.bins[port]);
+                self.emit(node, port, batch);
+            }
+        }
+    }
+
     /// Sends each packet its own way; batches leave in the order of output numbers.
     pub fn scatter(&mut self, node: NodeId, batch: Batch, ways: &[PackedWay]) {
         let outputs = self.wires.outputs(node);
