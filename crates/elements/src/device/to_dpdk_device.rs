@@ -150,7 +150,7 @@ impl LocalToDpdkDevice {
         self.look_again(now, out);
     }
 
-    /// Sees to it that what waits will be sent: at once if the device did not take it or it need not wait for more, else
+    /// Sees to it that what waits will be sent: as soon as its turn comes if it is a burst or need not wait for more, else
     /// when its time has come.
     fn look_again(&mut self, now: Nanos, out: &mut Out<'_>) {
         let waiting = self.sender.as_ref().map_or(0, Sender::len);
