@@ -186,8 +186,7 @@ impl DpdkTx {
     /// True if the driver may have all of them.
     #[inline]
     fn can_send(&self, packets: &[NonNull<Header>]) -> bool {
-        (!packet::heap_used() || self.all_ours(packets))
-            && (!self.strict || all_of(packets, is_frame))
+        (!packet::heap_used() || self.all_ours(packets)) && (!self.strict || all_of(packets, is_frame))
     }
 
     #[inline(never)]

@@ -19,6 +19,8 @@
 //! The RIB beside it holds 78 MB (IPv4). A million routes are parsed from text and built into a [`Dir24_8`] in 0.37 s on one
 //! core (`cargo bench -p fib`).
 //!
+//! [`Adjacencies`] say what a frame to each next hop begins with and where it leaves.
+//!
 //! A [`HopGroup`] spreads flows over several next hops, by weight, and moves as few as possible when they change. Routes
 //! lead to single next hops; who has groups keeps them by the number of a next hop that stands for each.
 //!
@@ -27,6 +29,7 @@
 // But for the module `simd`.
 #![deny(unsafe_code)]
 
+mod adjacency;
 mod dir24_8;
 mod group;
 mod linear;
@@ -45,6 +48,7 @@ mod simd;
 mod stat;
 mod synth;
 
+pub use adjacency::{Adjacencies, Adjacency};
 pub use dir24_8::Dir24_8;
 pub use group::{GroupError, HopGroup, Member};
 pub use linear::LinearTable;

@@ -150,6 +150,11 @@ impl<A: Address> RouteTable<A> {
         self.next_hops(reader).get(hop.index()).copied()
     }
 
+    /// A copy of the next hops by number, for a thread without a [`Reader`].
+    pub fn next_hop_list(&self) -> Vec<NextHop> {
+        self.next_hops.with(Vec::clone)
+    }
+
     /// The next hops by number. Read it *after* a lookup: then it has every number that the lookup gave. The
     /// list only grows, and numbers keep their meaning for the life of the table.
     #[inline]

@@ -359,6 +359,17 @@ impl Packet {
         unsafe { Some(&mut *h.buf_addr.add(mark).cast::<[u8; N]>()) }
     }
 
+    /// The first `M` bytes, to change, if the network header is marked at offset `L`; `None` if it is not or there are
+    /// fewer.
+    #[inline(always)]
+    pub fn frame_head_mut<const L: usize, const M: usize>(&mut self) -> Option<&mut [u8; M]> {
+        let h = self.header();
+        if usize::from(h.vlan_tci_outer) != usize::from(h.data_off) + L {
+            return None;
+        }
+        self.data_mut().first_chunk_mut()
+    }
+
     /// Offset of the transport header in [`Packet::data`]; `None` if it is not marked or has been stripped.
     #[inline]
     pub fn transport_offset(&self) -> Option<usize> {

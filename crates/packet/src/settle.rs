@@ -155,7 +155,7 @@ mod tests {
             });
         }
         assert_eq!(batch.iter().map(crate::Packet::dst_ip).collect::<Vec<_>>(), [77, 0, 0, 0, 0]);
-        assert_eq!(batch.as_slice()[4].mac_offset(), Some(0));
+        assert_eq!(marks(&batch)[..4], [77, 0, 0, 0].map(|dst| ([Some(0), None, None], [0, dst, 0])));
         batch.free();
         assert_eq!(pool.in_use(), 0);
     }

@@ -1,5 +1,6 @@
 //! Elements of the link layer: Ethernet and ARP.
 
+mod adjacency_rewrite;
 mod arp_querier;
 mod arp_responder;
 mod arp_table;
@@ -15,6 +16,7 @@ mod waiting;
 
 use graph::{AnyClass, of};
 
+pub use adjacency_rewrite::AdjacencyRewrite;
 pub use arp_querier::ARPQuerier;
 pub use arp_responder::ARPResponder;
 pub use arp_table::ARPTable;
@@ -30,6 +32,7 @@ pub(crate) static CLASSES: &[&dyn AnyClass] = &[
     &of::<ARPQuerier>(),
     &of::<ARPResponder>(),
     &of::<ARPTable>(),
+    &of::<AdjacencyRewrite>(),
     &of::<DropBroadcasts>(),
     &of::<EtherEncap>(),
     &of::<EtherMirror>(),

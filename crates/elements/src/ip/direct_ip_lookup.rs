@@ -5,6 +5,8 @@
 //!   later route replaces an earlier one for the same prefix. A port that is not an output is an error.
 //! - `FILE`: a file of routes, one a line, `prefix [gateway] port`; `#` begins a comment. Routes given as arguments
 //!   replace those of the file; IPv6 routes in it are left out.
+//! - `ONE_OUTPUT`: true = all packets leave by output 0, whatever port their route names, and the destination annotation
+//!   stays: for `AdjacencyRewrite`, which takes the port from the number of the next hop. Default false.
 //!
 //! # Ports
 //! One push input; a packet leaves by the push output that its route names. If the route has a gateway other than

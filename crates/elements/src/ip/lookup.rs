@@ -1,9 +1,14 @@
 //! Routing table elements: one element over any lookup structure of `fib`.
 
+use super::direct_ip_lookup::DirectRoutes;
+use super::linear_ip_lookup::ListedRoutes;
+use super::radix_ip_lookup::TrieRoutes;
 use super::route_arg::{self, RouteArg};
-use fib::{NextHop, NextHopId, RouteChange, RouteTable};
+use super::static_ip_lookup::FixedRoutes;
+use fib::{Adjacency, NextHop, NextHopId, RouteChange, RouteTable};
 use graph::{
-    Args, Class, ConfigErrors, Configure, Cx, Element, Handlers, LocalCx, Loss, Out, Spec, State, Way,
+    Args, Class, ConfigErrors, Configure, Cx, Element, Handlers, Initialize, LocalCx, Loss, NodeId, Out,
+    Spec, State, Way,
 };
 use packet::{Batch, Packet};
 use std::fmt::Write;
@@ -26,8 +31,11 @@ pub trait Structure: Send + Sync + 'static {
 
 /// See the modules of the classes, such as `radix_ip_lookup`.
 pub struct IPLookup<S> {
-    table: RouteTable<u32>,
-    outputs: usize,
+    table: Arc<RouteTable<u32>>,
+    /// Ports that routes may name.
+    ports: usize,
+    /// All packets leave by output 0, for an element that knows the adjacencies.
+    one_output: bool,
     structure: PhantomData<S>,
 }
 
@@ -76,15 +84,17 @@ impl<S: Structure> Class for IPLookup<S> {
 
     fn configure(args: &mut Args, cx: &Configure<'_>) -> Result<IPLookup<S>, ConfigErrors> {
         let file: Option<PathBuf> = args.keyword_if_given("FILE");
+        let one_output = args.keyword("ONE_OUTPUT", false);
+        let ports = if one_output { usize::from(Adjacency::NO_OUTPUT) } else { cx.outputs };
         let mut changes = Vec::new();
         if let Some(path) = &file {
-            match route_arg::read_file(path, cx.outputs) {
+            match route_arg::read_file(path, ports) {
                 Ok(routes) => changes.extend(routes.into_iter().map(RouteChange::Set)),
                 Err(message) => args.error("FILE", message),
             }
         }
         for RouteArg { route, port_span } in args.rest("ROUTE") {
-            match route_arg::port_fits(route, cx.outputs) {
+            match route_arg::port_fits(route, ports) {
                 Ok(()) => changes.push(RouteChange::Set(route)),
                 Err(message) => args.error_at(port_span, format!("ROUTE: {message}")),
             }
@@ -92,7 +102,7 @@ impl<S: Structure> Class for IPLookup<S> {
         args.finish()?;
         let table = S::table();
         table.apply(&changes).map_err(|e| ConfigErrors::new(args.span_of("ROUTE"), e.to_string()))?;
-        Ok(IPLookup { table, outputs: cx.outputs, structure: PhantomData })
+        Ok(IPLookup { table: Arc::new(table), ports, one_output, structure: PhantomData })
     }
 
     fn local(self: &Arc<Self>, _: &LocalCx) -> LocalIPLookup<S> {
@@ -109,13 +119,24 @@ impl<S: Structure> Class for IPLookup<S> {
         h.read("count", |l| l.table.len().to_string());
         h.read_with("lookup", |l, address| l.lookup(address));
         if S::CHANGEABLE {
-            h.write("add", |l, line, _| l.apply(&[RouteChange::Add(route_arg::route(line, l.outputs)?)]));
-            h.write("set", |l, line, _| l.apply(&[RouteChange::Set(route_arg::route(line, l.outputs)?)]));
+            h.write("add", |l, line, _| l.apply(&[RouteChange::Add(route_arg::route(line, l.ports)?)]));
+            h.write("set", |l, line, _| l.apply(&[RouteChange::Set(route_arg::route(line, l.ports)?)]));
             h.write("remove", |l, line, _| l.apply(&[route_arg::removal(line)?]));
             h.write("ctrl", |l, lines, _| l.transact(lines));
             h.write("flush", |l, _, _| l.apply(&[RouteChange::Flush]));
         }
     }
+}
+
+/// The table of a lookup element, whatever its structure; `None` if it is something else.
+pub(crate) fn table_of(cx: &Initialize<'_>, node: NodeId) -> Option<Arc<RouteTable<u32>>> {
+    fn table<S: Structure>(cx: &Initialize<'_>, node: NodeId) -> Option<Arc<RouteTable<u32>>> {
+        cx.peer::<IPLookup<S>>(node).map(|lookup| lookup.table.clone())
+    }
+    table::<DirectRoutes>(cx, node)
+        .or_else(|| table::<TrieRoutes>(cx, node))
+        .or_else(|| table::<FixedRoutes>(cx, node))
+        .or_else(|| table::<ListedRoutes>(cx, node))
 }
 
 impl<S> IPLookup<S> {
@@ -129,7 +150,7 @@ impl<S> IPLookup<S> {
         let mut numbers = Vec::new();
         for (number, line) in (1..).zip(lines.lines()) {
             if let Some(change) =
-                route_arg::change(line, self.outputs).map_err(|e| format!("line {number}: {e}"))?
+                route_arg::change(line, self.ports).map_err(|e| format!("line {number}: {e}"))?
             {
                 changes.push(change);
                 numbers.push(number);
@@ -165,12 +186,37 @@ impl<S> IPLookup<S> {
 }
 
 impl<S: Structure> Element for LocalIPLookup<S> {
-    fn push(&mut self, _: usize, mut batch: Batch, cx: &Cx<'_>, out: &mut Out<'_>) {
+    fn push(&mut self, _: usize, batch: Batch, cx: &Cx<'_>, out: &mut Out<'_>) {
         let (table, n) = (&self.shared.table, batch.len());
         for (packet, address) in batch.iter().zip(self.addresses.iter_mut()) {
             *address = packet.dst_ip();
         }
         table.lookup_batch(cx.reader, &self.addresses[..n], &mut self.hops[..n]);
+        if self.shared.one_output {
+            note(&self.hops[..n], batch, out);
+        } else {
+            self.send_by_port(batch, cx, out);
+        }
+    }
+}
+
+/// Notes the number of its next hop on each packet, and sends all by output 0 but those without a route.
+fn note(hops: &[Option<NextHopId>], mut batch: Batch, out: &mut Out<'_>) {
+    let mut all = true;
+    for (packet, number) in batch.iter_mut().zip(hops) {
+        all &= number.is_some();
+        packet.set_next_hop(NextHopId::bits(*number));
+    }
+    if all {
+        return out.emit(0, batch);
+    }
+    out.split_by(batch, hops, |_, number| if number.is_some() { Way::Port(0) } else { Way::Lost(NO_ROUTE) });
+}
+
+impl<S: Structure> LocalIPLookup<S> {
+    /// Notes what is known of its next hop on each packet, and sends it by the output that its route names.
+    fn send_by_port(&mut self, mut batch: Batch, cx: &Cx<'_>, out: &mut Out<'_>) {
+        let (table, n) = (&self.shared.table, batch.len());
         learn(&mut self.ways, table.next_hops(cx.reader));
         let (ways, hops) = (&self.ways[..], &self.hops[..n]);
         let hop_of = |bits: u32| ways.get(bits as usize).copied().unwrap_or(NOWHERE);

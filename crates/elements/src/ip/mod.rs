@@ -30,9 +30,11 @@ pub use get_ip_address::GetIPAddress;
 pub use ip_fragmenter::IPFragmenter;
 pub use ip_gw_options::IPGWOptions;
 pub use linear_ip_lookup::LinearIPLookup;
+pub(crate) use lookup::table_of;
 pub use lookup::{IPLookup, Structure};
 pub use mark_ip_header::MarkIPHeader;
 pub use radix_ip_lookup::RadixIPLookup;
+pub(crate) use route_arg::Gateway;
 pub use static_ip_lookup::StaticIPLookup;
 
 /// The classes of this layer.

@@ -32,7 +32,7 @@ impl FromArg for RouteArg {
 }
 
 /// A gateway; `-` and `0.0.0.0` mean that the destination is on the link.
-struct Gateway(Option<IpAddr>);
+pub(crate) struct Gateway(pub Option<IpAddr>);
 
 impl FromArg for Gateway {
     fn from_arg(arg: &Text) -> Result<Gateway, ArgError> {
