@@ -130,7 +130,7 @@ impl Session {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::netlink::decode::{RTM_DELROUTE, RTM_NEWNEXTHOP, RTM_NEWROUTE};
+    use crate::netlink::numbers::{RTM_DELROUTE, RTM_NEWNEXTHOP, RTM_NEWROUTE};
     use crate::netlink::wire::Builder;
     use crate::netlink::{Hops, ObjectTarget};
 
@@ -161,12 +161,16 @@ mod tests {
     fn a_new_connection_sweeps_what_the_last_one_left() {
         let (mut model, second) = (Model::default(), Duration::from_secs(1));
         let mut session = Session::new(&mut model, Duration::ZERO);
-        let stream = [object(), route(RTM_NEWROUTE, 1), route(RTM_NEWROUTE, 2), route(RTM_NEWROUTE, 3)].concat();
+        let stream =
+            [object(), route(RTM_NEWROUTE, 1), route(RTM_NEWROUTE, 2), route(RTM_NEWROUTE, 3)].concat();
         // However the stream is cut.
         for piece in stream.chunks(7) {
             session.feed(piece, &mut model, second).unwrap();
         }
-        assert_eq!((session.messages, session.is_quiet(second * 3), session.is_quiet(second * 4)), (4, false, true));
+        assert_eq!(
+            (session.messages, session.is_quiet(second * 3), session.is_quiet(second * 4)),
+            (4, false, true)
+        );
         assert_eq!((session.sweep(&mut model), session.is_quiet(second * 9)), (0, false));
         session.feed(&route(RTM_DELROUTE, 3), &mut model, second * 5).unwrap();
         let prefixes = |model: &Model| {
@@ -182,7 +186,9 @@ mod tests {
         assert_eq!(prefixes(&model), ["10.0.2.0/24"]);
         assert!(matches!(model.next_hops.get(7), Some(ObjectTarget::Hop(hop)) if hop.link == 3));
         let prefix = "10.0.2.0/24".parse().unwrap();
-        assert!(model.routes4.get(254, prefix).all(|entry| entry.hops == Hops::Object(7) && entry.metric == 20));
+        assert!(
+            model.routes4.get(254, prefix).all(|entry| entry.hops == Hops::Object(7) && entry.metric == 20)
+        );
     }
 
     #[test]

@@ -49,10 +49,7 @@ pub fn change(index: u32, change: &LinkChange<'_>) -> io::Result<()> {
 }
 
 /// Sends a request and hands over what comes back until `take` has enough.
-fn converse(
-    request: &[u8],
-    mut take: impl FnMut(Message) -> Option<io::Result<()>>,
-) -> io::Result<()> {
+fn converse(request: &[u8], mut take: impl FnMut(Message) -> Option<io::Result<()>>) -> io::Result<()> {
     /// Milliseconds that the kernel may think about it.
     const PATIENCE: u16 = 5_000;
     let socket = NetlinkSocket::open(0, 1 << 20)?;

@@ -22,7 +22,7 @@ pub struct Entry {
 }
 
 impl Entry {
-    fn of<A>(route: Route<A>) -> Entry {
+    fn of<A: Address>(route: Route<A>) -> Entry {
         let Route { table: _, prefix: _, metric, tos, protocol, kind, hops, mtu } = route;
         Entry { metric, tos, protocol, kind, hops, mtu }
     }
@@ -105,15 +105,13 @@ impl List {
         let ipv6 = A::FAMILY == Family::Ipv6;
         self.change(|list| match action {
             Action::Remove => remove(list, &new, ipv6),
-            Action::Replace => {
-                match list.iter().position(|(old, _)| is_replaced(old, &new, ipv6)) {
-                    Some(at) => {
-                        list[at] = (new, now);
-                        drop_joined(list, at, ipv6);
-                    }
-                    None => insert(list, new, now, ipv6),
+            Action::Replace => match list.iter().position(|(old, _)| is_replaced(old, &new, ipv6)) {
+                Some(at) => {
+                    list[at] = (new, now);
+                    drop_joined(list, at, ipv6);
                 }
-            }
+                None => insert(list, new, now, ipv6),
+            },
             Action::Append => insert(list, new, now, true),
             Action::Add => insert(list, new, now, ipv6),
         });
@@ -215,9 +213,12 @@ fn remove(list: &mut Vec<(Entry, Generation)>, gone: &Entry, ipv6: bool) {
     }
     // One way of several has gone.
     let part = |old: &Entry| {
-        ipv6 && rank(old) == rank(gone) && ways(&gone.hops).all(|(hop, _)| ways(&old.hops).any(|(o, _)| o == hop))
+        ipv6 && rank(old) == rank(gone)
+            && ways(&gone.hops).all(|(hop, _)| ways(&old.hops).any(|(o, _)| o == hop))
     };
-    if ways(&gone.hops).next().is_some() && let Some(at) = list.iter().position(|(old, _)| part(old)) {
+    if ways(&gone.hops).next().is_some()
+        && let Some(at) = list.iter().position(|(old, _)| part(old))
+    {
         let left: Vec<_> =
             ways(&list[at].0.hops).filter(|(hop, _)| ways(&gone.hops).all(|(g, _)| g != *hop)).collect();
         match *left {

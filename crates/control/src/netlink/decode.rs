@@ -6,39 +6,11 @@
 use super::message::{
     Action, Address, Hop, Hops, Kind, Link, Message, Neighbour, NextHopObject, ObjectTarget, Route,
 };
+use super::numbers::*;
 use super::wire::{Attributes, Raw, u16_at, u32_at};
 use fib::Prefix;
 use packet::wire::ethernet::Mac;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
-
-/// Message types.
-pub const NLMSG_ERROR: u16 = 2;
-pub const NLMSG_DONE: u16 = 3;
-pub const RTM_NEWLINK: u16 = 16;
-pub const RTM_DELLINK: u16 = 17;
-pub const RTM_GETLINK: u16 = 18;
-pub const RTM_SETLINK: u16 = 19;
-pub const RTM_NEWADDR: u16 = 20;
-pub const RTM_DELADDR: u16 = 21;
-pub const RTM_GETADDR: u16 = 22;
-pub const RTM_NEWROUTE: u16 = 24;
-pub const RTM_DELROUTE: u16 = 25;
-pub const RTM_GETROUTE: u16 = 26;
-pub const RTM_NEWNEIGH: u16 = 28;
-pub const RTM_DELNEIGH: u16 = 29;
-pub const RTM_GETNEIGH: u16 = 30;
-pub const RTM_NEWNEXTHOP: u16 = 104;
-pub const RTM_DELNEXTHOP: u16 = 105;
-pub const RTM_GETNEXTHOP: u16 = 106;
-
-/// `NLM_F_…`: the dump is not consistent; the new one takes the place of another; it goes behind others.
-pub const DUMP_INTERRUPTED: u16 = 0x10;
-pub const REPLACE: u16 = 0x100;
-pub const APPEND: u16 = 0x800;
-
-/// Address families.
-pub const AF_INET: u8 = 2;
-pub const AF_INET6: u8 = 10;
 
 /// `RTM_F_CLONED`: a cached exception, not a route.
 const CLONED: u32 = 0x200;
@@ -49,19 +21,16 @@ const MOST_HOPS: usize = 1024;
 pub fn decode(raw: &Raw<'_>) -> Message {
     let action = match raw.kind {
         RTM_DELLINK | RTM_DELADDR | RTM_DELNEIGH | RTM_DELROUTE | RTM_DELNEXTHOP => Action::Remove,
-        _ if raw.flags & REPLACE != 0 => Action::Replace,
-        _ if raw.flags & APPEND != 0 => Action::Append,
+        _ if raw.flags & NLM_F_REPLACE != 0 => Action::Replace,
+        _ if raw.flags & NLM_F_APPEND != 0 => Action::Append,
         _ => Action::Add,
     };
     let message = match raw.kind {
-        NLMSG_DONE => Some(Message::Done {
-            sequence: raw.sequence,
-            interrupted: raw.flags & DUMP_INTERRUPTED != 0,
-        }),
-        NLMSG_ERROR => u32_at(raw.body, 0).map(|errno| Message::Answer {
-            sequence: raw.sequence,
-            errno: (errno as i32).wrapping_neg(),
-        }),
+        NLMSG_DONE => {
+            Some(Message::Done { sequence: raw.sequence, interrupted: raw.flags & NLM_F_DUMP_INTR != 0 })
+        }
+        NLMSG_ERROR => u32_at(raw.body, 0)
+            .map(|errno| Message::Answer { sequence: raw.sequence, errno: (errno as i32).wrapping_neg() }),
         RTM_NEWLINK | RTM_DELLINK => link(raw.body).map(|link| Message::Link(action, link)),
         RTM_NEWADDR | RTM_DELADDR => address(raw.body).map(|address| Message::Address(action, address)),
         RTM_NEWNEIGH | RTM_DELNEIGH => neighbour(raw.body).map(|one| Message::Neighbour(action, one)),

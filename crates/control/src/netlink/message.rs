@@ -181,7 +181,7 @@ pub enum Kind {
 
 /// A route.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Route<A> {
+pub struct Route<A: fib::Address> {
     /// Routing table.
     pub table: u32,
     /// Which destinations.

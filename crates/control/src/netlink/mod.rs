@@ -2,6 +2,7 @@
 
 pub mod decode;
 pub mod message;
+pub mod numbers;
 pub mod request;
 pub mod wire;
 

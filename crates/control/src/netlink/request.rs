@@ -1,9 +1,6 @@
 //! What we ask the kernel.
 
-use super::decode::{
-    AF_INET, AF_INET6, RTM_GETADDR, RTM_GETLINK, RTM_GETNEIGH, RTM_GETNEXTHOP, RTM_GETROUTE, RTM_NEWNEIGH,
-    RTM_SETLINK,
-};
+use super::numbers::*;
 use super::wire::Builder;
 use std::net::IpAddr;
 
@@ -30,14 +27,8 @@ pub enum Topic {
 
 impl Topic {
     /// All, in order: what others refer to comes first.
-    pub const ALL: [Topic; 6] = [
-        Topic::Links,
-        Topic::Addresses,
-        Topic::Neighbours,
-        Topic::NextHops,
-        Topic::Routes4,
-        Topic::Routes6,
-    ];
+    pub const ALL: [Topic; 6] =
+        [Topic::Links, Topic::Addresses, Topic::Neighbours, Topic::NextHops, Topic::Routes4, Topic::Routes6];
 }
 
 /// Asks for everything that there is of a topic.

@@ -47,12 +47,15 @@ impl<'a> Iterator for Messages<'a> {
         let all = std::mem::take(&mut self.0);
         let raw = u32_at(all, 0).and_then(|len| {
             let len = usize::try_from(len).ok()?;
-            Some((Raw {
-                kind: u16_at(all, 4)?,
-                flags: u16_at(all, 6)?,
-                sequence: u32_at(all, 8)?,
-                body: all.get(HEADER_LEN..len)?,
-            }, len))
+            Some((
+                Raw {
+                    kind: u16_at(all, 4)?,
+                    flags: u16_at(all, 6)?,
+                    sequence: u32_at(all, 8)?,
+                    body: all.get(HEADER_LEN..len)?,
+                },
+                len,
+            ))
         });
         let Some((raw, len)) = raw else { return Some(Err(Malformed)) };
         self.0 = all.get(len.next_multiple_of(4)..).unwrap_or_default();

@@ -121,6 +121,7 @@ impl Publisher {
         } else {
             kernel.addresses.take_changed();
         }
+        let (from4, from6) = (self.dirty4.len(), self.dirty6.len());
         let ours = |table: u32| table == LOCAL_TABLE || table == MAIN_TABLE;
         self.dirty4.extend(changed4.into_iter().filter(|(table, _)| ours(*table)).map(|(_, prefix)| prefix));
         self.dirty6.extend(changed6.into_iter().filter(|(table, _)| ours(*table)).map(|(_, prefix)| prefix));
@@ -135,22 +136,40 @@ impl Publisher {
         }
         let near = !neighbours.is_empty() || !objects.is_empty() || !links.is_empty() || !self.started;
         let (mut half4, mut half6) = (
-            Half { routes: &self.tables.routes4, adjacencies: &self.tables.adjacencies4, dirty: &mut self.dirty4 },
-            Half { routes: &self.tables.routes6, adjacencies: &self.tables.adjacencies6, dirty: &mut self.dirty6 },
+            Half {
+                routes: &self.tables.routes4,
+                adjacencies: &self.tables.adjacencies4,
+                dirty: &mut self.dirty4,
+            },
+            Half {
+                routes: &self.tables.routes6,
+                adjacencies: &self.tables.adjacencies6,
+                dirty: &mut self.dirty6,
+            },
         );
         let every = !links.is_empty() || !self.started;
         if near {
-            let changes = adjacency::Changes { neighbours: &neighbours, every, objects: &self.indirect, lost: self.lost };
+            let changes = adjacency::Changes {
+                neighbours: &neighbours,
+                every,
+                objects: &self.indirect,
+                lost: self.lost,
+            };
             self.counts.adjacency_changes += half4.adjacencies(&view, &changes, reader);
             self.counts.adjacency_changes += half6.adjacencies(&view, &changes, reader);
         }
-        half4.widen(&view, all || !self.started, &neighbours);
-        half6.widen(&view, all || !self.started, &neighbours);
+        half4.widen(&view, all || !self.started, &neighbours, from4);
+        half6.widen(&view, all || !self.started, &neighbours, from6);
         self.started = true;
         half4.routes(&view, reader, &mut self.counts);
         half6.routes(&view, reader, &mut self.counts);
         reader.quiescent();
         !self.dirty4.is_empty() || !self.dirty6.is_empty()
+    }
+
+    /// True if this interface is a port's twin.
+    pub fn is_port(&self, link: u32) -> bool {
+        self.ports.contains_key(&link)
     }
 
     /// Interfaces that have come, gone, been set up or down, or have another address.

@@ -172,7 +172,6 @@ impl View<'_> {
 
     /// True if neighbours of this family may be in the way of a change of `prefix`.
     pub fn covers_neighbours<A: In>(prefix: Prefix<A>) -> bool {
-        u32::from(prefix.len()) < A::BITS
-            && (A::FAMILY == Family::Ipv4 || !A::is_private_to_links(prefix))
+        u32::from(prefix.len()) < A::BITS && (A::FAMILY == Family::Ipv4 || !A::is_private_to_links(prefix))
     }
 }

@@ -9,8 +9,9 @@ use std::collections::HashSet;
 use std::net::IpAddr;
 
 impl<A: In> Half<'_, A> {
-    /// Adds to the prefixes that need a look those that depend on what has changed. `all`: any may.
-    pub fn widen(&mut self, view: &View<'_>, all: bool, neighbours: &HashSet<(u32, IpAddr)>) {
+    /// Adds to the prefixes that need a look those that depend on what has changed: neighbours, and
+    /// the prefixes behind the first `from`. `all`: any may.
+    pub fn widen(&mut self, view: &View<'_>, all: bool, neighbours: &HashSet<(u32, IpAddr)>, from: usize) {
         let host = |ip: IpAddr| of_family::<A>(ip).map(Prefix::host);
         if all {
             let local = A::of(view.kernel).table(LOCAL_TABLE).map(|(prefix, _)| prefix);
@@ -18,8 +19,13 @@ impl<A: In> Half<'_, A> {
             self.dirty.extend(local.chain(main));
             self.dirty.extend(A::base().iter().filter_map(|(addr, len)| Prefix::new(*addr, *len)));
         }
+        let fresh = if view.kernel.neighbours.is_empty() {
+            &[][..]
+        } else {
+            self.dirty.get(from..).unwrap_or_default()
+        };
         let wide: HashSet<Prefix<A>> =
-            self.dirty.iter().copied().filter(|prefix| View::covers_neighbours(*prefix)).collect();
+            fresh.iter().copied().filter(|prefix| View::covers_neighbours(*prefix)).collect();
         if all || !wide.is_empty() {
             for ((_, ip), _) in view.kernel.neighbours.iter() {
                 let Some(prefix) = host(ip) else { continue };
@@ -55,7 +61,8 @@ impl<A: In> Half<'_, A> {
         let known = self.routes.next_hops(reader).len();
         if self.routes.apply(&changes).is_err() {
             // Only for want of next hops; whatever fits is better than nothing.
-            counts.refused += changes.iter().filter(|change| self.routes.apply(&[**change]).is_err()).count() as u64;
+            counts.refused +=
+                changes.iter().filter(|change| self.routes.apply(&[**change]).is_err()).count() as u64;
         }
         reader.quiescent();
         let hops = self.routes.next_hops(reader);
