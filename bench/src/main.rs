@@ -23,6 +23,7 @@ mod program;
 mod report;
 mod telemetry;
 mod trace;
+mod trace6;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use figure::Spread;
@@ -37,6 +38,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
 use trace::Table;
+use trace6::Table6;
 
 /// Cycles per packet of the router and of dpdk-testpmd, in turn, on the same ports and cores
 #[derive(Debug, Parser)]
@@ -146,6 +148,7 @@ fn measure(args: &MeasureArgs) -> Result<bool, String> {
         memory: Memory::obtain(MEMORY),
         cores: cores(args)?,
         table: Table::new(source.as_deref())?,
+        table6: Table6::new(source.as_deref())?,
         folder: folder.path(),
         root,
     };

@@ -5,6 +5,8 @@ use crate::huge_pages::Memory;
 use crate::plan::{Hops, Plan};
 use crate::program::{Program, Start};
 use crate::trace::Table;
+use crate::trace6::Table6;
+use fib::Family;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -27,6 +29,8 @@ pub struct Bench<'a> {
     pub cores: Vec<usize>,
     /// Prefixes of the table.
     pub table: Table,
+    /// Those of IPv6.
+    pub table6: Table6,
     /// Where traces and tables are kept.
     pub folder: &'a Path,
     /// Where the repository is.
@@ -99,6 +103,11 @@ impl Bench<'_> {
     }
 
     fn material(&self, plan: &Plan) -> Result<Material, String> {
+        if plan.family == Family::Ipv6 {
+            let (trace, destinations) = self.table6.trace(plan.destinations, self.folder)?;
+            let routes = Some(self.table6.routes(self.folder)?);
+            return Ok(Material { trace, destinations, routes });
+        }
         let sample = plan.routes.unwrap_or(usize::MAX);
         let (trace, destinations) = self.table.trace(sample, plan.destinations, plan.frames, self.folder)?;
         let routes = plan.routes.map(|n| self.table.routes(n, plan.hops, self.folder)).transpose()?;

@@ -1,7 +1,10 @@
 //! What can be measured: the figures that have targets, and sweeps over one quantity each.
 
 use clap::ValueEnum;
+use fib::Family;
+use fib::NextHop;
 use std::fmt;
+use std::net::Ipv4Addr;
 
 /// A choice on the command line: a figure with a target, or a sweep.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -22,6 +25,11 @@ pub enum Group {
     /// `ip-2-ports` with 65,536 destinations
     #[value(name = "ip-2-ports-64k")]
     TwoPorts64k,
+    /// `ip` with IPv6: header check, lookup in a full table, hop limit, link-layer addresses
+    Ip6,
+    /// `ip6` with 65,536 destinations
+    #[value(name = "ip6-64k")]
+    Ip6_64k,
     /// An EtherEncap and a queue for each of four ports
     #[value(name = "classic-4-ports")]
     Classic,
@@ -103,6 +111,18 @@ impl Hops {
         }
     }
 
+    /// The next hop of route `k`: each in turn.
+    pub fn next_hop(self, k: usize) -> NextHop {
+        let k = (k % self.count()) as u32;
+        match self {
+            Hops::OnePort | Hops::FourPorts => NextHop { gateway: None, port: k },
+            Hops::SixteenOnTwoPorts => {
+                let gateway = Ipv4Addr::from_bits(Ipv4Addr::new(192, 0, 2, 1).to_bits() + k);
+                NextHop { gateway: Some(gateway.into()), port: k % 2 }
+            }
+        }
+    }
+
     /// Ports beyond the one that the packets come in by: they send only.
     pub fn more_ports(self) -> usize {
         match self {
@@ -133,6 +153,8 @@ pub struct Plan {
     pub config: &'static str,
     /// Routes of the table that packets are looked up in; `None` if none are.
     pub routes: Option<usize>,
+    /// Of packets and routes. Figures of IPv6 take the whole table, one port and 64 bytes.
+    pub family: Family,
     /// Where the routes lead.
     pub hops: Hops,
     /// Destinations of the trace, one packet each.
@@ -150,6 +172,8 @@ pub struct Plan {
 const IO: &str = "conf/bench/io.click";
 const IP: &str = "conf/bench/ip-path.click";
 const IP_LARGE: &str = "conf/bench/ip-path-large-pool.click";
+const IP6: &str = "conf/bench/ip6-path.click";
+const IP6_LARGE: &str = "conf/bench/ip6-path-large-pool.click";
 const CLASSIC: &str = "conf/bench/classic-4-ports.click";
 const IP_2_PORTS: &str = "conf/bench/ip-path-2-ports.click";
 const IO_MORE: [(usize, &str); 6] = [
@@ -171,6 +195,7 @@ impl Plan {
             at: None,
             config: IP,
             routes: ALL,
+            family: Family::Ipv4,
             hops: Hops::OnePort,
             destinations: 4096,
             frames: Frames::Bytes(64),
@@ -205,6 +230,7 @@ pub fn plans(group: Group) -> Vec<Plan> {
         values.iter().map(|&value| plan(ip(), value).at(value)).collect()
     };
     let two_ports = || Plan { config: IP_2_PORTS, hops: Hops::SixteenOnTwoPorts, ..ip() };
+    let ip6 = || Plan { family: Family::Ipv6, ..ip() };
     match group {
         Group::Io => vec![Plan { target: Some(1.05), ..Plan::io(group) }],
         Group::Ip => vec![Plan { target: Some(1.45), ..ip() }],
@@ -214,6 +240,8 @@ pub fn plans(group: Group) -> Vec<Plan> {
         Group::Ip64k => vec![Plan { config: IP_LARGE, destinations: MANY, target: Some(1.45), ..ip() }],
         Group::TwoPorts => vec![Plan { target: Some(1.8), ..two_ports() }],
         Group::TwoPorts64k => vec![Plan { destinations: MANY, target: Some(2.0), ..two_ports() }],
+        Group::Ip6 => vec![Plan { config: IP6, ..ip6() }],
+        Group::Ip6_64k => vec![Plan { config: IP6_LARGE, destinations: MANY, target: Some(1.7), ..ip6() }],
         Group::Classic => {
             vec![Plan { config: CLASSIC, hops: Hops::FourPorts, target: Some(2.2), ..ip() }]
         }

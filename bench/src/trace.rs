@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 
 /// Routes of a made-up table.
 const MADE_UP: usize = 1_000_000;
-const SEED: u64 = 2009;
+pub const SEED: u64 = 2009;
 
 /// Prefixes that routes are made of.
 #[derive(Debug)]
@@ -68,8 +68,8 @@ impl Table {
         let sample = self.sample(routes);
         let file = folder.join(format!("{}-routes-{}-hops.txt", sample.len(), hops.count()));
         if !file.exists() {
-            let next_hop = |k: usize| NextHop { gateway: None, port: (k % hops.count()) as u32 };
-            let route = |(k, prefix): (usize, &Prefix4)| Route { prefix: *prefix, next_hop: next_hop(k) };
+            let route =
+                |(k, prefix): (usize, &Prefix4)| Route { prefix: *prefix, next_hop: hops.next_hop(k) };
             let v4 = sample.iter().enumerate().map(route).collect();
             let problem = |e: std::io::Error| format!("{}: {e}", file.display());
             let out = BufWriter::new(File::create(&file).map_err(problem)?);
@@ -187,8 +187,9 @@ mod tests {
         let table = table_of(folder.path(), &many);
         let (file, routes) = table.routes(32, Hops::SixteenOnTwoPorts, folder.path()).unwrap();
         let text = fs::read_to_string(file).unwrap();
-        let to = |port: usize| text.lines().filter(|line| line.ends_with(&format!(" {port}"))).count();
-        assert_eq!((routes, [to(0), to(15), to(16)]), (32, [2, 2, 0]));
+        let to = |hop: &str| text.lines().filter(|line| line.ends_with(hop)).count();
+        let hops = [" 192.0.2.1 0", " 192.0.2.16 1", " 192.0.2.17 0", " 1"];
+        assert_eq!((routes, hops.map(to)), (32, [2, 2, 0, 16]));
     }
 
     #[test]

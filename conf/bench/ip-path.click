@@ -8,7 +8,6 @@ define($TABLE routes.txt);
 
 FromDPDKDevice(0)
   -> CheckIPHeader(14)
-  -> routes :: DirectIPLookup(FILE $TABLE)
-  -> DecIPTTL
-  -> EtherRewrite(02:00:00:00:00:01, 02:00:00:00:00:02)
+  -> routes :: DirectIPLookup(FILE $TABLE, ONE_OUTPUT true)
+  -> AdjacencyRewrite(routes, 0 - 02:00:00:00:00:01 02:00:00:00:00:02)
   -> ToDPDKDevice(0);

@@ -14,6 +14,7 @@ pub mod ether;
 pub mod harness;
 pub mod icmp;
 pub mod ip;
+pub mod ip6;
 pub mod queue;
 mod quota;
 pub mod shape;
@@ -29,6 +30,7 @@ static LAYERS: &[&[&dyn AnyClass]] = &[
     device::CLASSES,
     ether::CLASSES,
     ip::CLASSES,
+    ip6::CLASSES,
     icmp::CLASSES,
     classify::CLASSES,
     queue::CLASSES,

@@ -364,10 +364,13 @@ impl Packet {
     #[inline(always)]
     pub fn frame_head_mut<const L: usize, const M: usize>(&mut self) -> Option<&mut [u8; M]> {
         let h = self.header();
-        if usize::from(h.vlan_tci_outer) != usize::from(h.data_off) + L {
+        let start = usize::from(h.data_off);
+        if usize::from(h.vlan_tci_outer) != start + L || usize::from(h.data_len) < M {
             return None;
         }
-        self.data_mut().first_chunk_mut()
+        // SAFETY: start + M <= data_off + data_len <= buf_len, the buffer's bytes are initialised (`from_raw`), and
+        // `&mut self` is the only access to them.
+        unsafe { Some(&mut *h.buf_addr.add(start).cast::<[u8; M]>()) }
     }
 
     /// Offset of the transport header in [`Packet::data`]; `None` if it is not marked or has been stripped.

@@ -18,6 +18,7 @@ pub mod exchange;
 pub mod linux;
 pub mod netns;
 pub mod packets;
+pub mod packets6;
 pub mod pcap_ports;
 pub mod process;
 pub mod random_options;

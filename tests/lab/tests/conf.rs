@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
-use std::net::Ipv4Addr;
+use std::net::{Ipv4Addr, Ipv6Addr};
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::Duration;
@@ -12,6 +12,7 @@ use lab::netns;
 use lab::packets::{
     ETHERTYPE_ARP, ETHERTYPE_IP, ICMP, Ip, Mac, TCP, UDP, arp_reply, arp_request, ethernet, icmp, tcp, udp,
 };
+use lab::packets6::{ETHERTYPE_IP6, ICMP6, Ip6, Neighbour, icmp6};
 use lab::pcap_ports::{self, Input, Outcome};
 use lab::replay;
 use lab::routebricks::{Launch, Routebricks, binary, conf};
@@ -37,12 +38,15 @@ const TESTS: &[(&str, Test)] = &[
     ("bench/ip-path.click", a_path_through_a_router),
     ("bench/ip-path-2-ports.click", sixteen_next_hops_behind_two_ports),
     ("bench/ip-path-large-pool.click", a_path_through_a_router),
+    ("bench/ip6-path.click", a_path_through_an_ipv6_router),
+    ("bench/ip6-path-large-pool.click", a_path_through_an_ipv6_router),
     ("firewall.click", a_firewall_lets_through_what_it_should),
     ("forward.click", forwarding_swaps_the_ports),
     ("generator.click", a_generator_makes_the_packets_that_it_is_told),
     ("ip-router-2.click", a_router_with_two_interfaces),
     ("ip-router-4.click", a_router_with_four_interfaces),
     ("ip-router.click", a_router_with_three_interfaces),
+    ("ip6-router.click", an_ipv6_router_with_two_interfaces),
     ("print.click", packets_are_printed),
     ("shaper.click", a_shaper_spaces_packets_and_lets_dns_go_first),
     ("sink.click", a_sink_counts),
@@ -186,7 +190,8 @@ fn a_queue_for_each_of_four_ports() -> Result<()> {
 fn sixteen_next_hops_behind_two_ports() -> Result<()> {
     let directory = tempfile::tempdir().map_err(|error| Error::new(error.to_string()))?;
     let table = directory.path().join("routes.txt");
-    let routes: String = (0..16).map(|hop| format!("10.{hop}.0.0/16 {hop}\n")).collect();
+    let route = |hop| format!("10.{hop}.0.0/16 192.0.2.{} {}\n", hop + 1, hop % 2);
+    let routes: String = (0..16).map(route).collect();
     fs::write(&table, routes).cannot(|| "write routes".to_owned())?;
     let (mut frames, mut expected) = (Vec::new(), [Vec::new(), Vec::new(), Vec::new()]);
     for number in 1..=2000u16 {
@@ -210,6 +215,118 @@ fn sixteen_next_hops_behind_two_ports() -> Result<()> {
         assert_eq!(sorted(sent), sorted(expected), "port {port}");
     }
     Ok(())
+}
+
+#[test]
+fn a_path_through_an_ipv6_router() -> Result<()> {
+    let directory = tempfile::tempdir().map_err(|error| Error::new(error.to_string()))?;
+    let table = directory.path().join("routes.txt");
+    fs::write(&table, "2001:db8:1::/48 0\n10.0.0.0/8 0\n").cannot(|| "write routes".to_owned())?;
+    let (mut frames, mut expected) = (Vec::new(), Vec::new());
+    for number in 1..=2000u16 {
+        // Every fifth packet has no route, every seventh no hops left, every eleventh is cut short.
+        let net = if number % 5 == 0 { 2 } else { 1 };
+        let to = Ipv6Addr::new(0x2001, 0xdb8, net, 7, number, 0, 0, number);
+        let mut ip = Ip6::new("3fff::1".parse().unwrap_or(to), to, UDP, vec![0x5a; 8]);
+        ip.hop_limit = if number % 7 == 0 { 1 } else { 9 };
+        let mut frame = ethernet(B, A, ETHERTYPE_IP6, &ip.build());
+        let short = number % 11 == 0;
+        frame.truncate(if short { 61 } else { frame.len() });
+        frames.push(frame);
+        if net == 1 && ip.hop_limit > 1 && !short {
+            ip.hop_limit -= 1;
+            let (source, destination) = (Mac([2, 0, 0, 0, 0, 1]), Mac([2, 0, 0, 0, 0, 2]));
+            expected.push(ethernet(destination, source, ETHERTYPE_IP6, &ip.build()));
+        }
+    }
+    let variable = format!("TABLE={}", table.display());
+    for name in ["bench/ip6-path.click", "bench/ip6-path-large-pool.click"] {
+        let outcome = run(name, &[("", &frames)], &[&variable])?;
+        assert_eq!(outcome.sent, [expected.clone()], "{name}");
+        let lost: u64 = outcome.lost.values().sum();
+        assert_eq!(lost, (frames.len() - expected.len()) as u64, "{:?}", outcome.lost);
+    }
+    Ok(())
+}
+
+/// The router asks for its neighbours, forwards between them, and tells what it cannot forward.
+#[test]
+fn an_ipv6_router_with_two_interfaces() -> Result<()> {
+    if netns::skipped() {
+        return Ok(());
+    }
+    let directory = tempfile::tempdir().map_err(|error| Error::new(error.to_string()))?;
+    let path = directory.path().join("routes.txt");
+    fs::write(&path, "2001:db8:1::/64 0\n2001:db8:2::/64 1\n").cannot(|| "write routes".to_owned())?;
+    for workers in ["1", "2"] {
+        let topology = Topology::of(2, &netns::unique_prefix(), Hosts::Silent)?;
+        let launch = Launch::router("ip6-router.click", &topology, &path)?.with(&["-j", workers]);
+        let mut router = Routebricks::start(topology.router(), launch, directory.path())?;
+        two_ipv6_hosts(&topology)?;
+        let mut checks = router.stop()?;
+        checks.retain(|check| !check.holds);
+        assert!(checks.is_empty(), "-j {workers}: {checks:#?}");
+    }
+    Ok(())
+}
+
+fn two_ipv6_hosts(topology: &Topology) -> Result<()> {
+    let links = [0, 1].map(|port| Link { port });
+    let ports = [topology.raw_port(links[0])?, topology.raw_port(links[1])?];
+    let global = |net: u16, host: u16| Ipv6Addr::new(0x2001, 0xdb8, net, 0, 0, 0, 0, host);
+    let (a, b) = (global(1, 2), global(2, 2));
+    let send = |from: usize, ip: &Ip6| {
+        ports[from].send(&ethernet(
+            links[from].router_mac(),
+            links[from].host_mac(),
+            ETHERTYPE_IP6,
+            &ip.build(),
+        ))
+    };
+    let expect = |at: usize, frame: Vec<u8>| {
+        let mut others = 0;
+        wait_until("the packet", Duration::from_secs(5), || {
+            while let Some(seen) = ports[at].receive()? {
+                if seen == frame {
+                    return Ok(Some(()));
+                }
+                others += 1;
+            }
+            Ok(None)
+        })
+        .cannot(|| format!("see {frame:02x?} at port {at}, but {others} others"))
+    };
+    let forwarded = |at: usize, ip: &Ip6| {
+        let ip = Ip6 { hop_limit: ip.hop_limit - 1, ..ip.clone() };
+        expect(at, ethernet(links[at].host_mac(), links[at].router_mac(), ETHERTYPE_IP6, &ip.build()))
+    };
+    for (from, ip) in [(0, Ip6::new(a, b, UDP, vec![1; 30])), (1, Ip6::new(b, a, UDP, vec![2; 30]))] {
+        let to = 1 - from;
+        let own = Ipv6Addr::new(0xfe80, 0, 0, 0, 0, 0, to as u16 + 1, 1);
+        let ask = Neighbour::ask(own, links[to].router_mac(), ip.destination);
+        send(from, &ip)?;
+        expect(to, ask)?;
+        ports[to].send(&Neighbour::tell(
+            ip.destination,
+            links[to].host_mac(),
+            own,
+            links[to].router_mac(),
+        ))?;
+        forwarded(to, &ip)?;
+    }
+    let spent = Ip6 { hop_limit: 1, ..Ip6::new(a, b, UDP, vec![3; 30]) };
+    send(0, &spent)?;
+    let told = |from: Ipv6Addr, to: Ipv6Addr, kind: u8, code: u8, word: u32, quote: &Ip6| {
+        Ip6::new(from, to, ICMP6, icmp6((from, to), (kind, code), word, &quote.build()))
+    };
+    forwarded(0, &told(global(2, 1), a, 3, 0, 0, &spent))?;
+    let lost = Ip6::new(b, global(3, 9), UDP, vec![4; 30]);
+    send(1, &lost)?;
+    forwarded(1, &told(global(1, 1), b, 1, 0, 0, &lost))?;
+    let ping = Ip6::new(a, global(1, 1), ICMP6, icmp6((a, global(1, 1)), (128, 0), 9, b"are you there?"));
+    send(0, &ping)?;
+    let reply = icmp6((global(1, 1), a), (129, 0), 9, b"are you there?");
+    forwarded(0, &Ip6::new(global(1, 1), a, ICMP6, reply))
 }
 
 #[test]

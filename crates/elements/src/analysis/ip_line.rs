@@ -94,7 +94,7 @@ fn transport(to: &mut String, ip: &Ipv4<'_>, payload: &[u8]) -> fmt::Result {
     }
 }
 
-fn segment(to: &mut String, header: &tcp::Header, claimed: i64, bytes: &[u8]) -> fmt::Result {
+pub(super) fn segment(to: &mut String, header: &tcp::Header, claimed: i64, bytes: &[u8]) -> fmt::Result {
     const FLAGS: [(u8, char); 6] =
         [(tcp::SYN, 'S'), (tcp::FIN, 'F'), (tcp::RST, 'R'), (tcp::PSH, 'P'), (0x80, 'W'), (0x40, 'E')];
     let before = to.len();

@@ -31,18 +31,17 @@
 //! ```
 
 use super::ip_line::{self, Dump, Fields};
+use super::lines::Lines;
 use graph::{
     Agnostic, ArgError, Args, Class, ConfigErrors, Configure, Cx, FromArg, Handlers, LocalCx, Out, Simple,
-    Span, Spec, State, Text, value,
+    Spec, State, Text, value,
 };
 use packet::wire::ipv4::{Ipv4, MIN_HEADER_LEN};
 use packet::{Batch, Packet};
 use std::fmt;
-use std::fs::File;
-use std::io::{self, BufWriter, Write};
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 const KEYWORDS: &[&str] = &[
     "CONTENTS",
@@ -68,15 +67,8 @@ pub struct IPPrint {
     fields: Fields,
     timestamp: bool,
     swap: bool,
-    out_file: Option<(PathBuf, Span)>,
     active: AtomicBool,
-    to: Mutex<Destination>,
-}
-
-/// Where lines go, and what went wrong there first.
-struct Destination {
-    writer: Box<dyn Write + Send>,
-    error: Option<io::Error>,
+    to: Lines,
 }
 
 /// One worker's part of [`IPPrint`].
@@ -130,23 +122,13 @@ impl Class for IPPrint {
             fields,
             timestamp,
             swap,
-            out_file: out_file.map(|path| (path, args.span_of("OUTFILE"))),
             active: AtomicBool::new(active),
-            to: Mutex::new(Destination { writer: Box::new(io::stderr()), error: None }),
+            to: Lines::new(out_file.map(|path| (path, args.span_of("OUTFILE")))),
         })
     }
 
     fn open(&self) -> Result<(), ConfigErrors> {
-        let Some((path, span)) = &self.out_file else { return Ok(()) };
-        self.destination().writer = if path.as_os_str() == "-" {
-            Box::new(BufWriter::new(io::stdout()))
-        } else {
-            let file = File::create(path).map_err(|e| {
-                ConfigErrors::new(*span, format!("OUTFILE: cannot write {}: {e}", path.display()))
-            })?;
-            Box::new(BufWriter::new(file))
-        };
-        Ok(())
+        self.to.open()
     }
 
     fn local(self: &Arc<Self>, _: &LocalCx) -> Self::Local {
@@ -162,20 +144,11 @@ impl Class for IPPrint {
     }
 
     fn finish(&self) -> Result<(), String> {
-        let mut to = self.destination();
-        let flushed = to.writer.flush();
-        match to.error.take().or(flushed.err()) {
-            Some(e) if self.out_file.is_some() => Err(format!("IPPrint: output is incomplete: {e}")),
-            _ => Ok(()),
-        }
+        self.to.finish("IPPrint")
     }
 }
 
 impl IPPrint {
-    fn destination(&self) -> MutexGuard<'_, Destination> {
-        self.to.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Appends the packet's line (or lines, if bytes are to be shown).
     fn line(&self, text: &mut String, packet: &Packet) -> fmt::Result {
         if !self.label.is_empty() {
@@ -222,10 +195,7 @@ impl Simple for LocalIPPrint {
             // Writing to a string does not fail.
             let _ = self.shared.line(&mut self.text, packet);
         }
-        let mut to = self.shared.destination();
-        if let Err(e) = to.writer.write_all(self.text.as_bytes()) {
-            to.error.get_or_insert(e);
-        }
+        self.shared.to.write(&self.text);
     }
 }
 

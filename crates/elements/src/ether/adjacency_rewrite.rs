@@ -35,7 +35,7 @@
 //!   -> rt :: DirectIPLookup(10.1.0.0/16 192.168.0.1 1, ONE_OUTPUT true)
 //!   -> rewrite :: AdjacencyRewrite(rt, 1 192.168.0.1 2:0:0:0:0:1 2:0:0:0:0:2);
 //! rewrite[0] -> Discard;
-//! rewrite[1] -> Classifier(0/020000000002020000000001 0800 45 22/3f) -> c :: Counter -> Discard;
+//! rewrite[1] -> Classifier(0/020000000002020000000001 12/080045 22/3f) -> c :: Counter -> Discard;
 //! // c.count = 5
 //! ```
 
@@ -100,7 +100,7 @@ impl AdjacencyArg {
     fn from_words(mut words: Words, addresses: bool) -> Result<AdjacencyArg, ArgError> {
         let port_span = words.peek().map(|word| word.span).unwrap_or_default();
         let port: u16 = words.take("port")?;
-        let gateway = words.take::<Gateway>("gateway")?.0;
+        let gateway = words.take::<Gateway<u32>>("gateway")?.0;
         let addresses =
             if addresses { Some((words.take("source")?, words.take("destination")?)) } else { None };
         words.end()?;
@@ -230,7 +230,10 @@ fn rewrite_usual(packet: &mut Packet, all: &[Adjacency]) -> Option<u16> {
     if adjacency.output == Adjacency::NO_OUTPUT || !ipv4::decrement_ttl_usual(network) {
         return None;
     }
-    *link = adjacency.header;
+    // In two pieces that fit registers and overlap.
+    let [front, back] = [0, HEADER - 8].map(|at| at..at + 8);
+    link[front.clone()].copy_from_slice(&adjacency.header[front]);
+    link[back.clone()].copy_from_slice(&adjacency.header[back]);
     Some(adjacency.output)
 }
 

@@ -51,8 +51,9 @@
 //! // q.responses = 1
 //! ```
 
-use super::arp_table::{ARPTable, LIMITS, limits, nanos, table_handlers};
+use super::arp_table::ARPTable;
 use super::ether_encap::encapsulate;
+use super::neighbour_table::{LIMITS, limits, nanos, table_handlers};
 use super::neighbours::{Change, Effects, Limits, Reason};
 use epoch::{Count, PerWorker, Table};
 use graph::{
@@ -242,7 +243,7 @@ impl ARPQuerier {
 }
 
 impl LocalARPQuerier {
-    fn change(&self) -> Change<'_> {
+    fn change(&self) -> Change<'_, u32> {
         self.table.neighbours().lock(self.shared.poll)
     }
 
@@ -271,7 +272,7 @@ impl LocalARPQuerier {
         out.lose(packet, loss);
     }
 
-    fn carry_out(&self, effects: Effects, cx: &Cx<'_>, out: &mut Out<'_>) {
+    fn carry_out(&self, effects: Effects<u32>, cx: &Cx<'_>, out: &mut Out<'_>) {
         let own = self.shared.own.read(cx.reader);
         let mut batch = Batch::empty();
         for (mac, mut packet) in effects.sends {

@@ -1,4 +1,4 @@
-//! Elements of the link layer: Ethernet and ARP.
+//! Elements of the link layer: Ethernet, ARP and neighbour discovery.
 
 mod adjacency_rewrite;
 mod arp_querier;
@@ -9,8 +9,11 @@ mod ether_encap;
 mod ether_mirror;
 mod ether_rewrite;
 mod host_ether_filter;
+mod ip6_nd_advertiser;
+mod ip6_nd_solicitor;
 mod mark_mac_header;
 mod neighbour_map;
+mod neighbour_table;
 mod neighbours;
 mod waiting;
 
@@ -25,6 +28,8 @@ pub use ether_encap::EtherEncap;
 pub use ether_mirror::EtherMirror;
 pub use ether_rewrite::EtherRewrite;
 pub use host_ether_filter::HostEtherFilter;
+pub use ip6_nd_advertiser::IP6NDAdvertiser;
+pub use ip6_nd_solicitor::IP6NDSolicitor;
 pub use mark_mac_header::MarkMACHeader;
 
 /// The classes of this layer.
@@ -38,5 +43,7 @@ pub(crate) static CLASSES: &[&dyn AnyClass] = &[
     &of::<EtherMirror>(),
     &of::<EtherRewrite>(),
     &of::<HostEtherFilter>(),
+    &of::<IP6NDAdvertiser>(),
+    &of::<IP6NDSolicitor>(),
     &of::<MarkMACHeader>(),
 ];

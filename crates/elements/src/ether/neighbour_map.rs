@@ -1,15 +1,68 @@
-//! A map from IPv4 to Ethernet addresses that workers read without locks.
+//! A map from IP to Ethernet addresses that workers read without locks.
 //!
 //! It consists of small open-addressing tables. A change copies one of them, so its cost stays bounded by a fraction of
 //! the whole, and readers never see a half-made change.
 
 use epoch::{Reader, Table};
-use graph::Nanos;
+use graph::{FromArg, Nanos};
 use packet::wire::ethernet::Mac;
+use std::fmt::{Debug, Display};
+use std::hash::Hash;
+use std::net::{Ipv4Addr, Ipv6Addr};
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
 
 /// Tables; a power of two.
 const SHARDS: usize = 64;
+
+/// An IP address as a number in host order; the default, 0, is no host's.
+pub trait Key: Copy + Debug + Default + Eq + Hash + Ord + Send + Sync + 'static {
+    /// The address as users write it.
+    type Ip: FromArg + Display;
+
+    /// Bits of the address, mixed so that the high ones choose the shard and others the slot.
+    fn mix(self) -> u64;
+    /// The address as users write it.
+    fn ip(self) -> Self::Ip;
+    /// The number of an address.
+    fn from_ip(ip: Self::Ip) -> Self;
+}
+
+const MULTIPLIER: u64 = 0x9e37_79b9_7f4a_7c15;
+
+impl Key for u32 {
+    type Ip = Ipv4Addr;
+
+    #[inline]
+    fn mix(self) -> u64 {
+        u64::from(self).wrapping_mul(MULTIPLIER)
+    }
+
+    fn ip(self) -> Ipv4Addr {
+        Ipv4Addr::from_bits(self)
+    }
+
+    fn from_ip(ip: Ipv4Addr) -> u32 {
+        ip.to_bits()
+    }
+}
+
+impl Key for u128 {
+    type Ip = Ipv6Addr;
+
+    #[inline]
+    fn mix(self) -> u64 {
+        let high = ((self >> 64) as u64).wrapping_mul(MULTIPLIER);
+        (self as u64 ^ high.rotate_left(32)).wrapping_mul(MULTIPLIER)
+    }
+
+    fn ip(self) -> Ipv6Addr {
+        Ipv6Addr::from_bits(self)
+    }
+
+    fn from_ip(ip: Ipv6Addr) -> u128 {
+        ip.to_bits()
+    }
+}
 
 /// What is known of an address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,41 +76,35 @@ pub struct Entry {
 }
 
 #[derive(Debug, Default)]
-struct Slot {
-    /// 0 = free: no neighbour has the address 0.0.0.0.
-    ip: u32,
+struct Slot<K> {
+    /// 0 = free: no neighbour has the address 0.
+    ip: K,
     mac: Mac,
     updated: Nanos,
     attention: AtomicU64,
 }
 
-impl Clone for Slot {
-    fn clone(&self) -> Slot {
+impl<K: Key> Clone for Slot<K> {
+    fn clone(&self) -> Slot<K> {
         Slot { attention: AtomicU64::new(self.attention.load(Relaxed)), ..*self }
     }
 }
 
 /// One open-addressing table; a power of two of slots, at most half of them taken, or no slots.
 #[derive(Clone, Debug, Default)]
-struct Shard {
-    slots: Vec<Slot>,
+struct Shard<K: Key> {
+    slots: Vec<Slot<K>>,
     len: usize,
 }
 
-/// Mixes an address so that its high bits choose the shard and others the slot.
 #[inline]
-fn mix(ip: u32) -> u64 {
-    u64::from(ip).wrapping_mul(0x9e37_79b9_7f4a_7c15)
+fn first_slot<K: Key>(ip: K) -> usize {
+    (ip.mix() >> 24) as usize & 0xffff_ffff
 }
 
-#[inline]
-fn first_slot(ip: u32) -> usize {
-    (mix(ip) >> 24) as usize & 0xffff_ffff
-}
-
-impl Shard {
+impl<K: Key> Shard<K> {
     #[inline]
-    fn find(&self, ip: u32) -> Option<&Slot> {
+    fn find(&self, ip: K) -> Option<&Slot<K>> {
         let mask = self.slots.len().wrapping_sub(1);
         let mut at = first_slot(ip);
         loop {
@@ -66,7 +113,7 @@ impl Shard {
             if slot.ip == ip {
                 return Some(slot);
             }
-            if slot.ip == 0 {
+            if slot.ip == K::default() {
                 return None;
             }
             at = at.wrapping_add(1);
@@ -74,11 +121,11 @@ impl Shard {
     }
 
     /// Puts a slot in without looking whether its address is there already.
-    fn place(&mut self, new: Slot) {
+    fn place(&mut self, new: Slot<K>) {
         let mask = self.slots.len().wrapping_sub(1);
         let mut at = first_slot(new.ip);
         while let Some(slot) = self.slots.get_mut(at & mask) {
-            if slot.ip == 0 {
+            if slot.ip == K::default() {
                 *slot = new;
                 self.len += 1;
                 return;
@@ -88,51 +135,51 @@ impl Shard {
     }
 
     /// A copy without `ip`, with room for one more.
-    fn without(&self, ip: u32) -> Shard {
+    fn without(&self, ip: K) -> Shard<K> {
         let size = (2 * (self.len + 1)).next_power_of_two().max(4);
         let mut new = Shard { slots: vec![Slot::default(); size], len: 0 };
-        self.slots.iter().filter(|s| s.ip != 0 && s.ip != ip).for_each(|s| new.place(s.clone()));
+        self.slots.iter().filter(|s| s.ip != K::default() && s.ip != ip).for_each(|s| new.place(s.clone()));
         new
     }
 }
 
 /// See the module. Writers must take turns: the caller holds a lock.
 #[derive(Debug)]
-pub struct NeighbourMap {
-    shards: [Table<Shard>; SHARDS],
+pub struct NeighbourMap<K: Key> {
+    shards: [Table<Shard<K>>; SHARDS],
     len: AtomicUsize,
 }
 
-impl Default for NeighbourMap {
-    fn default() -> NeighbourMap {
+impl<K: Key> Default for NeighbourMap<K> {
+    fn default() -> NeighbourMap<K> {
         NeighbourMap { shards: std::array::from_fn(|_| Table::default()), len: AtomicUsize::new(0) }
     }
 }
 
-impl NeighbourMap {
+impl<K: Key> NeighbourMap<K> {
     #[inline]
-    fn shard(&self, ip: u32) -> &Table<Shard> {
-        &self.shards[(mix(ip) >> 58) as usize % SHARDS]
+    fn shard(&self, ip: K) -> &Table<Shard<K>> {
+        &self.shards[(ip.mix() >> 58) as usize % SHARDS]
     }
 
     /// The Ethernet address of `ip` if it needs no attention.
     #[inline]
-    pub fn fresh(&self, ip: u32, now: Nanos, reader: &Reader) -> Option<Mac> {
+    pub fn fresh(&self, ip: K, now: Nanos, reader: &Reader) -> Option<Mac> {
         let slot = self.shard(ip).read(reader).find(ip)?;
-        (ip != 0 && now < slot.attention.load(Relaxed)).then_some(slot.mac)
+        (ip != K::default() && now < slot.attention.load(Relaxed)).then_some(slot.mac)
     }
 
     /// What is known of an address.
-    pub fn get(&self, ip: u32) -> Option<Entry> {
-        if ip == 0 {
+    pub fn get(&self, ip: K) -> Option<Entry> {
+        if ip == K::default() {
             return None;
         }
         self.shard(ip).with(|shard| shard.find(ip).map(entry))
     }
 
     /// Adds or replaces an entry. The address 0 is ignored.
-    pub fn insert(&self, ip: u32, e: Entry) {
-        if ip == 0 {
+    pub fn insert(&self, ip: K, e: Entry) {
+        if ip == K::default() {
             return;
         }
         let mut added = false;
@@ -146,7 +193,7 @@ impl NeighbourMap {
     }
 
     /// Removes an entry; false if there is none.
-    pub fn remove(&self, ip: u32) -> bool {
+    pub fn remove(&self, ip: K) -> bool {
         if self.get(ip).is_none() {
             return false;
         }
@@ -162,7 +209,7 @@ impl NeighbourMap {
     }
 
     /// Puts off the time from which an entry needs attention.
-    pub fn set_attention(&self, ip: u32, time: Nanos) {
+    pub fn set_attention(&self, ip: K, time: Nanos) {
         self.shard(ip).with(|shard| {
             if let Some(slot) = shard.find(ip) {
                 slot.attention.store(time, Relaxed);
@@ -176,16 +223,18 @@ impl NeighbourMap {
     }
 
     /// All entries, in no order.
-    pub fn all(&self) -> Vec<(u32, Entry)> {
+    pub fn all(&self) -> Vec<(K, Entry)> {
         let mut all = Vec::new();
         for shard in &self.shards {
-            shard.with(|s| all.extend(s.slots.iter().filter(|s| s.ip != 0).map(|s| (s.ip, entry(s)))));
+            shard.with(|s| {
+                all.extend(s.slots.iter().filter(|s| s.ip != K::default()).map(|s| (s.ip, entry(s))));
+            });
         }
         all
     }
 }
 
-fn entry(slot: &Slot) -> Entry {
+fn entry<K>(slot: &Slot<K>) -> Entry {
     Entry { mac: slot.mac, updated: slot.updated, attention: slot.attention.load(Relaxed) }
 }
 
@@ -195,41 +244,49 @@ mod tests {
     use proptest::prelude::*;
     use std::collections::BTreeMap;
 
+    type Step = (u8, u32, [u8; 6]);
+
     proptest! {
         #[test]
         fn like_a_map(steps in proptest::collection::vec((0..4u8, 0..200u32, any::<[u8; 6]>()), 0..400)) {
-            let map = NeighbourMap::default();
-            let mut reader = Reader::new();
-            let mut model = BTreeMap::new();
-            for (i, (what, ip, mac)) in steps.into_iter().enumerate() {
-                // Addresses that fall into few shards and slots.
-                let ip = ip.wrapping_mul(0x0400_0001);
-                let entry = Entry { mac, updated: i as u64, attention: 100 };
-                match what {
-                    0 => prop_assert_eq!(map.remove(ip), model.remove(&ip).is_some()),
-                    _ if ip != 0 => {
-                        map.insert(ip, entry);
-                        model.insert(ip, entry);
-                    }
-                    _ => map.insert(ip, entry),
-                }
-                let known = model.get(&ip).copied();
-                prop_assert_eq!(map.get(ip), known);
-                prop_assert_eq!(map.fresh(ip, 99, &reader), known.map(|e| e.mac));
-                prop_assert_eq!(map.fresh(ip, 100, &reader), None);
-                prop_assert_eq!(map.len(), model.len());
-                reader.quiescent();
-            }
-            let all: BTreeMap<u32, Entry> = map.all().into_iter().collect();
-            prop_assert_eq!(all, model);
-            map.clear();
-            prop_assert_eq!((map.len(), map.all().len()), (0, 0));
+            // Addresses that fall into few shards and slots.
+            is_like_a_map(&steps, |ip| ip.wrapping_mul(0x0400_0001))?;
+            is_like_a_map(&steps, |ip| u128::from(ip) << (ip % 97))?;
         }
+    }
+
+    fn is_like_a_map<K: Key>(steps: &[Step], address: impl Fn(u32) -> K) -> Result<(), TestCaseError> {
+        let map = NeighbourMap::default();
+        let mut reader = Reader::new();
+        let mut model = BTreeMap::new();
+        for (i, &(what, ip, mac)) in steps.iter().enumerate() {
+            let ip = address(ip);
+            let entry = Entry { mac, updated: i as u64, attention: 100 };
+            match what {
+                0 => prop_assert_eq!(map.remove(ip), model.remove(&ip).is_some()),
+                _ if ip != K::default() => {
+                    map.insert(ip, entry);
+                    model.insert(ip, entry);
+                }
+                _ => map.insert(ip, entry),
+            }
+            let known = model.get(&ip).copied();
+            prop_assert_eq!(map.get(ip), known);
+            prop_assert_eq!(map.fresh(ip, 99, &reader), known.map(|e| e.mac));
+            prop_assert_eq!(map.fresh(ip, 100, &reader), None);
+            prop_assert_eq!(map.len(), model.len());
+            reader.quiescent();
+        }
+        let all: BTreeMap<K, Entry> = map.all().into_iter().collect();
+        prop_assert_eq!(all, model);
+        map.clear();
+        prop_assert_eq!((map.len(), map.all().len()), (0, 0));
+        Ok(())
     }
 
     #[test]
     fn attention_is_put_off_for_readers_too() {
-        let (map, reader) = (NeighbourMap::default(), Reader::new());
+        let (map, reader) = (NeighbourMap::<u32>::default(), Reader::new());
         map.insert(7, Entry { mac: [7; 6], updated: 1, attention: 5 });
         assert_eq!((map.fresh(7, 5, &reader), map.fresh(7, 4, &reader)), (None, Some([7; 6])));
         map.set_attention(7, 9);

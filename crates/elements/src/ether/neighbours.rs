@@ -1,9 +1,9 @@
-//! The neighbours of an interface: which Ethernet address an IPv4 address has, and packets that wait to learn it.
+//! The neighbours of an interface: which Ethernet address an IP address has, and packets that wait to learn it.
 //!
 //! Known addresses are read without locks. Everything else takes one lock: it happens when an address is unknown, has
 //! grown old, or is learnt. Time comes in as an argument; what is to be done comes out as [`Effects`].
 
-use super::neighbour_map::{Entry, NeighbourMap};
+use super::neighbour_map::{Entry, Key, NeighbourMap};
 use super::waiting::Waiting;
 use epoch::Reader;
 use graph::{Nanos, SECOND};
@@ -11,7 +11,6 @@ use packet::Packet;
 use packet::wire::ethernet::{self, Mac};
 use std::collections::{HashMap, VecDeque};
 use std::fmt::Write;
-use std::net::Ipv4Addr;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// Time between two queries for one address (RFC 1122 §2.3.2.1).
@@ -46,74 +45,92 @@ pub enum Reason {
 }
 
 /// What a change of the table asks its caller to do.
-#[derive(Debug, Default)]
-pub struct Effects {
+#[derive(Debug)]
+pub struct Effects<K> {
     /// Packets to be sent to these Ethernet addresses, in order.
     pub sends: Vec<(Mac, Packet)>,
     /// Addresses to ask for.
-    pub queries: Vec<u32>,
+    pub queries: Vec<K>,
     /// Packets to lose.
     pub lost: Vec<(Packet, Reason)>,
 }
 
+impl<K> Default for Effects<K> {
+    fn default() -> Effects<K> {
+        Effects { sends: Vec::new(), queries: Vec::new(), lost: Vec::new() }
+    }
+}
+
 /// What the lock guards. The two orders are queues by time; items whose object has gone or changed are stale and
 /// skipped when they come to the front.
-#[derive(Debug, Default)]
-struct State {
+#[derive(Debug)]
+struct State<K> {
     /// Addresses that have been asked for and not been answered, and when they were asked for last.
-    pending: HashMap<u32, Nanos>,
+    pending: HashMap<K, Nanos>,
     /// Packets to pending addresses.
-    waiting: Waiting,
+    waiting: Waiting<K>,
     /// Queries for pending addresses, oldest first.
-    asked: VecDeque<(Nanos, u32)>,
+    asked: VecDeque<(Nanos, K)>,
     /// News about known addresses, oldest first.
-    learnt: VecDeque<(Nanos, u32)>,
+    learnt: VecDeque<(Nanos, K)>,
     /// What changes by handlers leave for a worker to do.
-    left: Effects,
+    left: Effects<K>,
+}
+
+impl<K> Default for State<K> {
+    fn default() -> State<K> {
+        State {
+            pending: HashMap::new(),
+            waiting: Waiting::default(),
+            asked: VecDeque::new(),
+            learnt: VecDeque::new(),
+            left: Effects::default(),
+        }
+    }
 }
 
 /// See the module.
 #[derive(Debug)]
-pub struct Neighbours {
-    known: NeighbourMap,
+pub struct Neighbours<K: Key> {
+    known: NeighbourMap<K>,
     limits: Limits,
-    state: Mutex<State>,
+    state: Mutex<State<K>>,
 }
 
-impl Neighbours {
+impl<K: Key> Neighbours<K> {
     /// An empty table.
-    pub fn new(limits: Limits) -> Neighbours {
+    pub fn new(limits: Limits) -> Neighbours<K> {
         Neighbours { known: NeighbourMap::default(), limits, state: Mutex::default() }
     }
 
     /// The Ethernet address of `ip`, if it is known and nothing has to be done about it.
     #[inline]
-    pub fn fresh(&self, ip: u32, now: Nanos, reader: &Reader) -> Option<Mac> {
+    pub fn fresh(&self, ip: K, now: Nanos, reader: &Reader) -> Option<Mac> {
         self.known.fresh(ip, now, reader)
     }
 
     /// Takes the lock for a number of changes. After `poll` without news an address in use is asked for again; 0 = never.
-    pub fn lock(&self, poll: Nanos) -> Change<'_> {
+    pub fn lock(&self, poll: Nanos) -> Change<'_, K> {
         let state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         Change { known: &self.known, limits: &self.limits, poll, state }
     }
 }
 
 /// The table while it is being changed.
-pub struct Change<'a> {
-    known: &'a NeighbourMap,
+pub struct Change<'a, K: Key> {
+    known: &'a NeighbourMap<K>,
     limits: &'a Limits,
     poll: Nanos,
-    state: MutexGuard<'a, State>,
+    state: MutexGuard<'a, State<K>>,
 }
 
 fn is_past(since: Nanos, limit: Nanos, now: Nanos) -> bool {
     limit > 0 && now >= since.saturating_add(limit)
 }
 
-impl Change<'_> {
+impl<K: Key> Change<'_, K> {
     /// Sends a packet to `ip`, or lets it wait and asks for the address.
-    pub fn want(&mut self, ip: u32, packet: Packet, now: Nanos, effects: &mut Effects) {
+    pub fn want(&mut self, ip: K, packet: Packet, now: Nanos, effects: &mut Effects<K>) {
         self.expire(now, effects);
         if let Some(entry) = self.known.get(ip) {
             if is_past(entry.updated, self.poll, now) && now >= entry.attention {
@@ -136,7 +153,7 @@ impl Change<'_> {
     }
 
     /// Makes sure that there is a pending entry, and queries if the last query is long enough ago.
-    fn ask(&mut self, ip: u32, now: Nanos, effects: &mut Effects) {
+    fn ask(&mut self, ip: K, now: Nanos, effects: &mut Effects<K>) {
         match self.state.pending.get_mut(&ip) {
             Some(asked) if now < asked.saturating_add(QUERY_INTERVAL) => return,
             Some(asked) => *asked = now,
@@ -150,7 +167,7 @@ impl Change<'_> {
     }
 
     /// Evicts the oldest entries, unknown ones first, until there is room for one more.
-    fn make_room(&mut self, effects: &mut Effects) {
+    fn make_room(&mut self, effects: &mut Effects<K>) {
         let entries = if self.limits.entries == 0 { usize::MAX } else { self.limits.entries };
         while self.state.pending.len() >= MAX_PENDING || self.entries() >= entries {
             let State { asked, waiting, learnt, .. } = &mut *self.state;
@@ -166,7 +183,7 @@ impl Change<'_> {
     }
 
     /// Lets a packet wait for a pending address.
-    fn hold(&mut self, ip: u32, packet: Packet, now: Nanos, effects: &mut Effects) {
+    fn hold(&mut self, ip: K, packet: Packet, now: Nanos, effects: &mut Effects<K>) {
         let Limits { packets, entry_packets, .. } = *self.limits;
         let waiting = &mut self.state.waiting;
         if entry_packets > 0
@@ -186,7 +203,7 @@ impl Change<'_> {
 
     /// Gives up the packet that has waited longest for an address, and the address with the last one unless it was asked
     /// for just now.
-    fn drop_oldest(&mut self, ip: u32, now: Nanos, reason: Reason, effects: &mut Effects) {
+    fn drop_oldest(&mut self, ip: K, now: Nanos, reason: Reason, effects: &mut Effects<K>) {
         let State { waiting, pending, .. } = &mut *self.state;
         effects.lost.extend(waiting.pop(ip).map(|packet| (packet, reason)));
         let old = |asked: &Nanos| now >= asked.saturating_add(QUERY_INTERVAL);
@@ -196,20 +213,25 @@ impl Change<'_> {
     }
 
     /// Gives up a pending address with its packets.
-    fn give_up(&mut self, ip: u32, reason: Reason, effects: &mut Effects) -> bool {
+    fn give_up(&mut self, ip: K, reason: Reason, effects: &mut Effects<K>) -> bool {
         let was_pending = self.state.pending.remove(&ip).is_some();
         effects.lost.extend(self.state.waiting.take(ip).map(|packet| (packet, reason)));
         was_pending
     }
 
     /// Forgets a known entry unless it is newer than this.
-    fn forget(&mut self, ip: u32, updated: Nanos) -> bool {
+    fn forget(&mut self, ip: K, updated: Nanos) -> bool {
         let current = self.known.get(ip).is_some_and(|e| e.updated == updated);
         current && self.known.remove(ip)
     }
 
+    /// The Ethernet address of `ip` if it is known, fresh or not.
+    pub fn known(&self, ip: K) -> Option<Mac> {
+        self.known.get(ip).map(|entry| entry.mac)
+    }
+
     /// Takes in what a reply says. False, and nothing changed, if nobody has asked for the address.
-    pub fn learn(&mut self, ip: u32, mac: Mac, now: Nanos, effects: &mut Effects) -> bool {
+    pub fn learn(&mut self, ip: K, mac: Mac, now: Nanos, effects: &mut Effects<K>) -> bool {
         if !self.state.pending.contains_key(&ip) && self.known.get(ip).is_none() {
             return false;
         }
@@ -218,7 +240,7 @@ impl Change<'_> {
     }
 
     /// Makes an address known, and lets packets go that wait for it.
-    pub fn insert(&mut self, ip: u32, mac: Mac, now: Nanos, effects: &mut Effects) {
+    pub fn insert(&mut self, ip: K, mac: Mac, now: Nanos, effects: &mut Effects<K>) {
         let attention = self.next_attention(now, now);
         if !self.state.pending.contains_key(&ip) && self.known.get(ip).is_none() {
             self.make_room(effects);
@@ -235,13 +257,13 @@ impl Change<'_> {
     }
 
     /// Removes an address; false if it is not there.
-    pub fn remove(&mut self, ip: u32, effects: &mut Effects) -> bool {
+    pub fn remove(&mut self, ip: K, effects: &mut Effects<K>) -> bool {
         let pending = self.give_up(ip, Reason::Removed, effects);
         self.known.remove(ip) || pending
     }
 
     /// Removes all addresses.
-    pub fn clear(&mut self, effects: &mut Effects) {
+    pub fn clear(&mut self, effects: &mut Effects<K>) {
         self.known.clear();
         let state = &mut *self.state;
         effects.lost.extend(state.waiting.take_all().map(|packet| (packet, Reason::Removed)));
@@ -251,7 +273,7 @@ impl Change<'_> {
     }
 
     /// Forgets what is too old.
-    pub fn expire(&mut self, now: Nanos, effects: &mut Effects) {
+    pub fn expire(&mut self, now: Nanos, effects: &mut Effects<K>) {
         let timeout = self.limits.timeout;
         while let Some((since, ip)) = self.state.waiting.oldest()
             && is_past(since, timeout, now)
@@ -292,7 +314,7 @@ impl Change<'_> {
     }
 
     /// Leaves effects for a worker to carry out.
-    pub fn leave(&mut self, mut effects: Effects) {
+    pub fn leave(&mut self, mut effects: Effects<K>) {
         let left = &mut self.state.left;
         left.sends.append(&mut effects.sends);
         left.queries.append(&mut effects.queries);
@@ -300,7 +322,7 @@ impl Change<'_> {
     }
 
     /// Takes the effects that were left.
-    pub fn take_left(&mut self) -> Effects {
+    pub fn take_left(&mut self) -> Effects<K> {
         std::mem::take(&mut self.state.left)
     }
 
@@ -320,12 +342,12 @@ impl Change<'_> {
     pub fn text(&self, now: Nanos) -> String {
         let known = self.known.all().into_iter().map(|(ip, e)| (ip, 1, e.mac, e.updated));
         let pending = self.state.pending.iter().map(|(ip, asked)| (*ip, 0, [0; 6], *asked));
-        let mut rows: Vec<(u32, u8, Mac, Nanos)> = known.chain(pending).collect();
+        let mut rows: Vec<(K, u8, Mac, Nanos)> = known.chain(pending).collect();
         rows.sort_unstable();
         rows.iter().fold(String::new(), |mut text, (ip, valid, mac, since)| {
             let micros = now.saturating_sub(*since) / 1000;
             let (seconds, micros) = (micros / 1_000_000, micros % 1_000_000);
-            let (ip, mac) = (Ipv4Addr::from_bits(*ip), ethernet::text(mac));
+            let (ip, mac) = (ip.ip(), ethernet::text(mac));
             let _ = writeln!(text, "{ip} {valid} {mac} {seconds}.{micros:06}");
             text
         })
@@ -342,7 +364,7 @@ mod tests {
 
     /// A table and what it has asked for, as text: `send MAC ID`, `query IP`, `lost REASON ID`.
     struct Rig {
-        table: Neighbours,
+        table: Neighbours<u32>,
         poll: Nanos,
         pool: Pool,
         next: u8,
@@ -353,7 +375,7 @@ mod tests {
             Rig { table: Neighbours::new(limits), poll: POLL, pool: Pool::heap(100, 200), next: 0 }
         }
 
-        fn told(&self, effects: Effects) -> String {
+        fn told(&self, effects: Effects<u32>) -> String {
             let mut told = Vec::new();
             for (mac, packet) in effects.sends {
                 told.push(format!("send {} {}", mac[5], packet.data()[0]));

@@ -51,7 +51,7 @@
 
 use super::error::{Headers, MAX_LEN, Message, Refusal};
 use super::names;
-use super::rate::{Limits, Rate};
+use super::rate::Limits;
 use crate::ip::AddressSet;
 use graph::{
     Agnostic, Args, Class, ConfigErrors, Configure, Cx, LocalCx, Loss, Nanos, Out, Simple, Spec, Text,
@@ -120,7 +120,7 @@ impl Class for ICMPError {
         let next_mtu = args.keyword("PMTU", mtu.unwrap_or(0));
         let fix_source = args.keyword("SETFIX", true);
         let fix_source = args.keyword("SET_FIX_ANNO", fix_source);
-        let limits = limits(args);
+        let limits = Limits::from_args(args, false);
         let source: Ipv4Addr = args.required("SRC");
         let kind: Text = args.required("TYPE");
         let code: Option<Text> = args.optional_if_given("CODE");
@@ -143,18 +143,6 @@ impl Class for ICMPError {
     fn local(self: &Arc<Self>, _: &LocalCx) -> Self::Local {
         Agnostic(LocalICMPError { shared: self.clone() })
     }
-}
-
-/// Reads the limits; none by default, those of Linux as soon as any is asked for.
-fn limits(args: &mut Args) -> Limits {
-    let mut given = |name: &str| args.keyword_if_given::<u32>(name);
-    let [rate, burst, host_rate, host_burst] = ["RATE", "BURST", "HOST_RATE", "HOST_BURST"].map(&mut given);
-    let any = [rate, burst, host_rate, host_burst].iter().any(Option::is_some);
-    if !args.keyword("RATE_LIMIT", any) {
-        return Limits::new(None, None);
-    }
-    let total = Rate::new(rate.unwrap_or(1000), burst.unwrap_or(50));
-    Limits::new(total, Rate::new(host_rate.unwrap_or(1), host_burst.unwrap_or(6)))
 }
 
 fn kind_and_code(args: &mut Args, kind: &Text, code: Option<&Text>) -> (u8, u8) {

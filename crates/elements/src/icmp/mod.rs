@@ -4,7 +4,7 @@ mod error;
 mod icmp_error;
 mod icmp_ping_responder;
 pub(crate) mod names;
-mod rate;
+pub(crate) mod rate;
 #[cfg(test)]
 mod scapy;
 

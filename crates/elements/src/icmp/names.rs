@@ -70,16 +70,21 @@ pub(crate) fn type_number(name: &str) -> Option<u8> {
 
 /// Reads a type: a name or a number.
 pub(crate) fn parse_type(text: &str) -> Result<u8, ArgError> {
-    let all = || TYPES.iter().chain(SYNONYMS);
-    let named = all().find(|(name, _)| *name == text).map(|(_, number)| *number);
-    named.map_or_else(|| number(text, all().map(|(name, _)| *name)), Ok)
+    find(text, TYPES.iter().chain(SYNONYMS).copied())
 }
 
 /// Reads a code of a type: a name or a number.
 pub(crate) fn parse_code(kind: u8, text: &str) -> Result<u8, ArgError> {
-    let of_type = || CODES.iter().filter(move |(k, ..)| *k == kind);
-    let named = of_type().find(|(_, name, _)| *name == text).map(|(.., number)| *number);
-    named.map_or_else(|| number(text, of_type().map(|(_, name, _)| *name)), Ok)
+    find(text, CODES.iter().filter(|(k, ..)| *k == kind).map(|(_, name, code)| (*name, *code)))
+}
+
+/// Reads one of these names, or a number.
+pub(crate) fn find(
+    text: &str,
+    names: impl Iterator<Item = (&'static str, u8)> + Clone,
+) -> Result<u8, ArgError> {
+    let named = names.clone().find(|(name, _)| *name == text).map(|(_, number)| number);
+    named.map_or_else(|| number(text, names.map(|(name, _)| name)), Ok)
 }
 
 fn number(text: &str, names: impl Iterator<Item = &'static str>) -> Result<u8, ArgError> {

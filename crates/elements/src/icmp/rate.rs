@@ -3,8 +3,8 @@
 //! A limit is one number, the time at which the messages sent so far would all be due if they came at the rate (the
 //! generic cell rate algorithm): workers share it without locks.
 
-use graph::{Nanos, SECOND};
-use std::hash::{BuildHasher, RandomState};
+use graph::{Args, Nanos, SECOND};
+use std::hash::{BuildHasher, Hash, RandomState};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 /// Limits for single addresses; addresses that hash alike share one.
@@ -58,11 +58,25 @@ impl Limits {
         }
     }
 
+    /// Reads the limits that the arguments `RATE_LIMIT`, `RATE`, `BURST`, `HOST_RATE` and `HOST_BURST` set: those of Linux,
+    /// or none unless any is asked for or `by_default` says so.
+    pub fn from_args(args: &mut Args, by_default: bool) -> Limits {
+        let mut given = |name: &str| args.keyword_if_given::<u32>(name);
+        let [rate, burst, host_rate, host_burst] =
+            ["RATE", "BURST", "HOST_RATE", "HOST_BURST"].map(&mut given);
+        let any = [rate, burst, host_rate, host_burst].iter().any(Option::is_some);
+        if !args.keyword("RATE_LIMIT", any || by_default) {
+            return Limits::new(None, None);
+        }
+        let total = Rate::new(rate.unwrap_or(1000), burst.unwrap_or(50));
+        Limits::new(total, Rate::new(host_rate.unwrap_or(1), host_burst.unwrap_or(6)))
+    }
+
     /// Whether a message may go to this address now; counts it if so. One that the address has had enough of does not
     /// count for all.
-    pub fn take(&self, address: u32, now: Nanos) -> bool {
+    pub fn take(&self, address: impl Hash, now: Nanos) -> bool {
         let of_host = |rate: Rate| {
-            let slot = self.hasher.hash_one(address) % HOSTS as u64;
+            let slot = self.hasher.hash_one(&address) % HOSTS as u64;
             self.host_due.get(slot as usize).is_none_or(|due| rate.take(due, now))
         };
         self.host.is_none_or(of_host) && self.total.is_none_or(|rate| rate.take(&self.total_due, now))

@@ -3,18 +3,16 @@
 use super::direct_ip_lookup::DirectRoutes;
 use super::linear_ip_lookup::ListedRoutes;
 use super::radix_ip_lookup::TrieRoutes;
-use super::route_arg::{self, RouteArg};
+use super::routes::{self, Routes};
 use super::static_ip_lookup::FixedRoutes;
-use fib::{Adjacency, NextHop, NextHopId, RouteChange, RouteTable};
+use fib::{Adjacency, NextHop, NextHopId, RouteTable};
 use graph::{
     Args, Class, ConfigErrors, Configure, Cx, Element, Handlers, Initialize, LocalCx, Loss, NodeId, Out,
     Spec, State, Way,
 };
 use packet::{Batch, Packet};
-use std::fmt::Write;
 use std::marker::PhantomData;
-use std::net::{IpAddr, Ipv4Addr};
-use std::path::PathBuf;
+use std::net::IpAddr;
 use std::sync::Arc;
 
 const NO_ROUTE: Loss = Loss(0);
@@ -31,9 +29,7 @@ pub trait Structure: Send + Sync + 'static {
 
 /// See the modules of the classes, such as `radix_ip_lookup`.
 pub struct IPLookup<S> {
-    table: Arc<RouteTable<u32>>,
-    /// Ports that routes may name.
-    ports: usize,
+    routes: Routes<u32>,
     /// All packets leave by output 0, for an element that knows the adjacencies.
     one_output: bool,
     structure: PhantomData<S>,
@@ -83,26 +79,10 @@ impl<S: Structure> Class for IPLookup<S> {
     type Local = LocalIPLookup<S>;
 
     fn configure(args: &mut Args, cx: &Configure<'_>) -> Result<IPLookup<S>, ConfigErrors> {
-        let file: Option<PathBuf> = args.keyword_if_given("FILE");
         let one_output = args.keyword("ONE_OUTPUT", false);
         let ports = if one_output { usize::from(Adjacency::NO_OUTPUT) } else { cx.outputs };
-        let mut changes = Vec::new();
-        if let Some(path) = &file {
-            match route_arg::read_file(path, ports) {
-                Ok(routes) => changes.extend(routes.into_iter().map(RouteChange::Set)),
-                Err(message) => args.error("FILE", message),
-            }
-        }
-        for RouteArg { route, port_span } in args.rest("ROUTE") {
-            match route_arg::port_fits(route, ports) {
-                Ok(()) => changes.push(RouteChange::Set(route)),
-                Err(message) => args.error_at(port_span, format!("ROUTE: {message}")),
-            }
-        }
-        args.finish()?;
-        let table = S::table();
-        table.apply(&changes).map_err(|e| ConfigErrors::new(args.span_of("ROUTE"), e.to_string()))?;
-        Ok(IPLookup { table: Arc::new(table), ports, one_output, structure: PhantomData })
+        let routes = Routes::configure(S::table(), args, ports)?;
+        Ok(IPLookup { routes, one_output, structure: PhantomData })
     }
 
     fn local(self: &Arc<Self>, _: &LocalCx) -> LocalIPLookup<S> {
@@ -115,23 +95,14 @@ impl<S: Structure> Class for IPLookup<S> {
     }
 
     fn handlers(h: &mut Handlers<IPLookup<S>>) {
-        h.read("table", Self::text);
-        h.read("count", |l| l.table.len().to_string());
-        h.read_with("lookup", |l, address| l.lookup(address));
-        if S::CHANGEABLE {
-            h.write("add", |l, line, _| l.apply(&[RouteChange::Add(route_arg::route(line, l.ports)?)]));
-            h.write("set", |l, line, _| l.apply(&[RouteChange::Set(route_arg::route(line, l.ports)?)]));
-            h.write("remove", |l, line, _| l.apply(&[route_arg::removal(line)?]));
-            h.write("ctrl", |l, lines, _| l.transact(lines));
-            h.write("flush", |l, _, _| l.apply(&[RouteChange::Flush]));
-        }
+        routes::handlers(h, |l| &l.routes, S::CHANGEABLE);
     }
 }
 
 /// The table of a lookup element, whatever its structure; `None` if it is something else.
 pub(crate) fn table_of(cx: &Initialize<'_>, node: NodeId) -> Option<Arc<RouteTable<u32>>> {
     fn table<S: Structure>(cx: &Initialize<'_>, node: NodeId) -> Option<Arc<RouteTable<u32>>> {
-        cx.peer::<IPLookup<S>>(node).map(|lookup| lookup.table.clone())
+        cx.peer::<IPLookup<S>>(node).map(|lookup| lookup.routes.table.clone())
     }
     table::<DirectRoutes>(cx, node)
         .or_else(|| table::<TrieRoutes>(cx, node))
@@ -139,55 +110,9 @@ pub(crate) fn table_of(cx: &Initialize<'_>, node: NodeId) -> Option<Arc<RouteTab
         .or_else(|| table::<ListedRoutes>(cx, node))
 }
 
-impl<S> IPLookup<S> {
-    fn apply(&self, changes: &[RouteChange<u32>]) -> Result<(), String> {
-        self.table.apply(changes).map_err(|e| e.to_string())
-    }
-
-    /// Makes the changes of all lines, or none.
-    fn transact(&self, lines: &str) -> Result<(), String> {
-        let mut changes = Vec::new();
-        let mut numbers = Vec::new();
-        for (number, line) in (1..).zip(lines.lines()) {
-            if let Some(change) =
-                route_arg::change(line, self.ports).map_err(|e| format!("line {number}: {e}"))?
-            {
-                changes.push(change);
-                numbers.push(number);
-            }
-        }
-        self.table.apply(&changes).map_err(|e| match numbers.get(e.index) {
-            Some(number) => format!("line {number}: {e}"),
-            None => e.to_string(),
-        })
-    }
-
-    /// `port [gateway]`, or -1 where no route leads.
-    fn lookup(&self, address: &str) -> Result<String, String> {
-        let address: Ipv4Addr = graph::value(address)?;
-        Ok(match self.table.find(address.to_bits()) {
-            Some(route) => match route.next_hop.gateway {
-                Some(gateway) => format!("{} {gateway}", route.next_hop.port),
-                None => route.next_hop.port.to_string(),
-            },
-            None => "-1".to_owned(),
-        })
-    }
-
-    /// All routes, a line each: prefix, gateway or `-`, port.
-    fn text(&self) -> String {
-        let mut text = String::new();
-        for route in self.table.routes() {
-            let gateway = route.next_hop.gateway.map_or("-".to_owned(), |g| g.to_string());
-            let _ = writeln!(text, "{:<18} {gateway:<15} {}", route.prefix.to_string(), route.next_hop.port);
-        }
-        text
-    }
-}
-
 impl<S: Structure> Element for LocalIPLookup<S> {
     fn push(&mut self, _: usize, batch: Batch, cx: &Cx<'_>, out: &mut Out<'_>) {
-        let (table, n) = (&self.shared.table, batch.len());
+        let (table, n) = (&self.shared.routes.table, batch.len());
         for (packet, address) in batch.iter().zip(self.addresses.iter_mut()) {
             *address = packet.dst_ip();
         }
@@ -216,7 +141,7 @@ fn note(hops: &[Option<NextHopId>], mut batch: Batch, out: &mut Out<'_>) {
 impl<S: Structure> LocalIPLookup<S> {
     /// Notes what is known of its next hop on each packet, and sends it by the output that its route names.
     fn send_by_port(&mut self, mut batch: Batch, cx: &Cx<'_>, out: &mut Out<'_>) {
-        let (table, n) = (&self.shared.table, batch.len());
+        let (table, n) = (&self.shared.routes.table, batch.len());
         learn(&mut self.ways, table.next_hops(cx.reader));
         let (ways, hops) = (&self.ways[..], &self.hops[..n]);
         let hop_of = |bits: u32| ways.get(bits as usize).copied().unwrap_or(NOWHERE);

@@ -16,6 +16,7 @@ mod mark_ip_header;
 pub(crate) mod options;
 mod radix_ip_lookup;
 mod route_arg;
+pub(crate) mod routes;
 mod static_ip_lookup;
 
 use graph::{AnyClass, of};

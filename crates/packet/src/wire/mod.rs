@@ -4,8 +4,10 @@ pub mod arp;
 pub mod checksum;
 pub mod ethernet;
 pub mod icmp;
+pub mod icmp6;
 pub mod ipv4;
 pub mod ipv4x4;
+pub mod ipv6;
 pub mod tcp;
 pub mod udp;
 

@@ -1,0 +1,12 @@
+// conf/bench/ip6-path.click with a pool for traces of more packets than the usual pool holds.
+
+DPDKInfo(NB_MBUF 131072);
+
+define($TABLE routes.txt);
+
+FromDPDKDevice(0)
+  -> CheckIP6Header(14)
+  -> routes :: LookupIP6Route(FILE $TABLE)
+  -> DecIP6HLIM
+  -> EtherRewrite(02:00:00:00:00:01, 02:00:00:00:00:02)
+  -> ToDPDKDevice(0);

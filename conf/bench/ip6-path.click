@@ -1,0 +1,14 @@
+// What a router does to every IPv6 packet that it forwards: header check, lookup, hop limit, addresses of the next link.
+//
+//   routebricks run conf/bench/ip6-path.click TABLE=FILE -- --vdev=net_pcap0,rx_pcap=FILE,infinite_rx=1
+//
+// All routes of the table lead to port 0.
+
+define($TABLE routes.txt);
+
+FromDPDKDevice(0)
+  -> CheckIP6Header(14)
+  -> routes :: LookupIP6Route(FILE $TABLE)
+  -> DecIP6HLIM
+  -> EtherRewrite(02:00:00:00:00:01, 02:00:00:00:00:02)
+  -> ToDPDKDevice(0);

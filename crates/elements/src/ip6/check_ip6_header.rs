@@ -1,0 +1,373 @@
+//! `CheckIP6Header`: lets only packets with a valid IPv6 header pass, and notes where it is.
+//!
+//! The checks: enough bytes, version 6, a payload length that is there, a source address that may be one, and extension
+//! headers that lie within the packet (RFC 8200 §4; at most 16, hop-by-hop options in front only). A frame longer than
+//! the IP packet (Ethernet padding) is cut to it. Good packets get network and transport header marks, the latter behind
+//! the extension headers. Their destination annotation is cleared, which means: the destination address in the header.
+//!
+//! # Arguments
+//! - `BADADDRS` (or `BADSRC`): source addresses and prefixes that are not legal, with spaces between. Default `:: ff00::/8`.
+//! - `OFFSET`: where the IPv6 header begins, in bytes. Default 0. May stand alone, without `BADADDRS` before it.
+//! - `BADDST`: destination addresses and prefixes that are not legal, such as `::/127`. Default none.
+//! - `VERBOSE`: true = a line on the standard error output for every bad packet. Default false.
+//! - `DETAILS`: accepted; details are always kept.
+//!
+//! # Ports
+//! One input; good packets leave by output 0, push or pull. Bad packets leave by push output 1 if that is connected.
+//!
+//! # Handlers
+//! | name | | |
+//! |---|---|---|
+//! | `count` | r | good packets |
+//! | `drops` | r | bad packets |
+//! | `drop_details` | r | bad packets by reason, a line each |
+//! | `reset_counts` | w | all start from 0 again |
+//!
+//! # Losses
+//! - `short`: fewer than 40 bytes.
+//! - `bad_version`: the version is not 6.
+//! - `jumbogram`: the length stands in a jumbo payload option (RFC 2675); no buffer holds such a packet.
+//! - `bad_length`: the payload length is more than what came.
+//! - `bad_extension`: the extension headers run past the end, are too many, or have hop-by-hop options amid them.
+//! - `bad_source`: the source address is in `BADADDRS`.
+//! - `bad_destination`: the destination address is in `BADDST`.
+//!
+//! # Example
+//! ```click
+//! InfiniteSource(DATA \<60000000 00003b40 20010db8000000000000000000000001 20010db8000000000000000000000002 ffff>, LIMIT 5)
+//!   -> good :: CheckIP6Header -> cut :: Counter -> Discard;
+//! InfiniteSource(DATA \<60000000 00003b40 ff020000000000000000000000000001 20010db8000000000000000000000002>, LIMIT 3)
+//!   -> bad :: CheckIP6Header -> Discard;
+//! // good.count = 5
+//! // cut.byte_count = 200
+//! // bad.drops = 3
+//! ```
+
+use super::addresses::{AddressSet6, clear_destination};
+use epoch::{Count, PerWorker};
+use graph::{
+    Agnostic, Args, Class, ConfigErrors, Configure, Cx, FromArg, Handlers, LocalCx, Loss, Out, Simple, Spec,
+    Text,
+};
+use packet::wire::ipv6::{HEADER_LEN, Ipv6, is_extension};
+use packet::{Batch, Packet};
+use std::fmt::Write;
+use std::sync::Arc;
+
+/// What may be wrong; the numbers are those of the losses.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Fault {
+    Short,
+    Version,
+    Jumbogram,
+    Length,
+    Extension,
+    Source,
+    Destination,
+}
+
+const FAULTS: usize = 7;
+const LOSSES: [&str; FAULTS] =
+    ["short", "bad_version", "jumbogram", "bad_length", "bad_extension", "bad_source", "bad_destination"];
+const TEXTS: [&str; FAULTS] = [
+    "tiny packet",
+    "bad IP version",
+    "jumbogram",
+    "bad payload length",
+    "bad extension headers",
+    "bad source address",
+    "bad destination address",
+];
+
+/// Good packets, and bad ones by [`Fault`].
+#[derive(Debug, Default)]
+struct Counts {
+    good: Count,
+    bad: [Count; FAULTS],
+}
+
+impl epoch::Accumulate for Counts {
+    fn accumulate(&self, other: &Counts) {
+        self.good.accumulate(&other.good);
+        self.bad.accumulate(&other.bad);
+    }
+}
+
+/// See the module.
+#[derive(Debug)]
+pub struct CheckIP6Header {
+    offset: usize,
+    bad_source: AddressSet6,
+    bad_destination: AddressSet6,
+    verbose: bool,
+    name: String,
+    counts: PerWorker<Counts>,
+}
+
+/// One worker's part of [`CheckIP6Header`].
+#[derive(Debug)]
+pub struct LocalCheckIP6Header {
+    shared: Arc<CheckIP6Header>,
+    worker: usize,
+}
+
+impl Class for CheckIP6Header {
+    const SPEC: Spec = Spec { losses: &LOSSES, ..Spec::new("CheckIP6Header", "1/1-2", "a/ah") };
+    type Local = Agnostic<LocalCheckIP6Header>;
+
+    fn configure(args: &mut Args, cx: &Configure<'_>) -> Result<CheckIP6Header, ConfigErrors> {
+        let bad_destination = args.keyword("BADDST", AddressSet6::new());
+        let verbose = args.keyword("VERBOSE", false);
+        let _: bool = args.keyword("DETAILS", false);
+        let (bad_source, offset) = positional(args);
+        args.finish()?;
+        let bad_source = bad_source.unwrap_or_else(|| {
+            let mut set = AddressSet6::new();
+            set.add(0, u128::MAX);
+            set.add(0xff << 120, 0xff << 120);
+            set
+        });
+        let (name, counts) = (cx.name.to_owned(), PerWorker::new(cx.workers));
+        Ok(CheckIP6Header { offset, bad_source, bad_destination, verbose, name, counts })
+    }
+
+    fn local(self: &Arc<Self>, cx: &LocalCx) -> Self::Local {
+        Agnostic(LocalCheckIP6Header { shared: self.clone(), worker: cx.worker })
+    }
+
+    fn handlers(h: &mut Handlers<CheckIP6Header>) {
+        h.read("count", |c| c.counts.sum(|n| n.good.get()).to_string());
+        h.read("drops", |c| c.counts.sum(|n| n.bad.iter().map(Count::get).sum()).to_string());
+        h.read("drop_details", Self::details);
+        h.write("reset_counts", |c, _, _| {
+            c.counts.rebase();
+            Ok(())
+        });
+    }
+}
+
+/// `BADADDRS` and `OFFSET`. A positional argument that looks like addresses is `BADADDRS`, before `OFFSET`.
+fn positional(args: &mut Args) -> (Option<AddressSet6>, usize) {
+    for name in ["BADADDRS", "BADSRC"] {
+        if let Some(named) = args.keyword_if_given(name) {
+            return (Some(named), args.optional("OFFSET", 0));
+        }
+    }
+    let Some(first) = args.optional_if_given::<Text>("OFFSET") else { return (None, 0) };
+    if first.text.contains(':') {
+        let set = read(args, "BADADDRS", &first);
+        return (Some(set), args.optional("OFFSET", 0));
+    }
+    (None, read(args, "OFFSET", &first))
+}
+
+fn read<T: FromArg>(args: &mut Args, name: &str, text: &Text) -> T {
+    T::from_arg(text).unwrap_or_else(|e| {
+        args.error_at(e.span.unwrap_or(text.span), format!("{name}: {}", e.message));
+        T::placeholder()
+    })
+}
+
+impl CheckIP6Header {
+    fn details(&self) -> String {
+        let mut text = String::new();
+        for (i, reason) in TEXTS.iter().enumerate() {
+            let n = self.counts.sum(|counts| counts.bad[i].get());
+            let _ = writeln!(text, "{n:>15}  {reason}");
+        }
+        text
+    }
+
+    /// Marks the packet if it is good and as nearly all are: without extension headers, its addresses plainly in none of
+    /// the sets. Else [`check`](Self::check) knows more.
+    #[inline(always)]
+    fn check_usual(&self, packet: &mut Packet, offset: usize) -> Result<(), ()> {
+        let head = packet.head::<HEADER_LEN>(offset).ok_or(())?;
+        let ip = Ipv6::of(head);
+        let (total, room) = (ip.total_len(), packet.len() - offset);
+        if ip.version() != 6 || total > room || is_extension(ip.next_header()) {
+            return Err(());
+        }
+        if self.bad_source.may_contain(head[8]) || self.bad_destination.may_contain(head[24]) {
+            return Err(());
+        }
+        if total != room {
+            packet.truncate(offset + total);
+        }
+        mark(packet, offset, HEADER_LEN);
+        Ok(())
+    }
+
+    /// All checks, one after the other; marks the headers if there is no fault.
+    fn check(&self, packet: &mut Packet) -> Result<(), Fault> {
+        let bytes = packet.data().get(self.offset..).unwrap_or(&[]);
+        let ip = Ipv6::new(bytes).ok_or(Fault::Short)?;
+        let total = ip.total_len();
+        if ip.version() != 6 {
+            return Err(Fault::Version);
+        }
+        if ip.is_jumbogram() {
+            return Err(Fault::Jumbogram);
+        }
+        if total > bytes.len() {
+            return Err(Fault::Length);
+        }
+        let upper = ip.upper_layer().ok_or(Fault::Extension)?;
+        if self.bad_source.contains(ip.source()) {
+            return Err(Fault::Source);
+        }
+        if self.bad_destination.contains(ip.destination()) {
+            return Err(Fault::Destination);
+        }
+        packet.truncate(self.offset + total);
+        mark(packet, self.offset, upper.offset);
+        Ok(())
+    }
+
+    fn reject(&self, packet: Packet, fault: Fault, counts: &Counts, out: &mut Out<'_>) {
+        counts.bad[fault as usize].add(1);
+        if self.verbose {
+            eprintln!("{}: IPv6 header check failed: {}", self.name, TEXTS[fault as usize]);
+        }
+        out.reject(1, packet, Loss(fault as u16));
+    }
+}
+
+/// Notes where the headers are, and that the packet goes where it says.
+#[inline(always)]
+fn mark(packet: &mut Packet, offset: usize, headers: usize) {
+    packet.set_network_offset(offset);
+    packet.set_transport_offset(offset + headers);
+    clear_destination(packet);
+}
+
+impl Simple for LocalCheckIP6Header {
+    fn act(&mut self, batch: &mut Batch, _: &Cx<'_>, out: &mut Out<'_>) {
+        let shared = &*self.shared;
+        let counts = &shared.counts[self.worker];
+        let second = |mut packet: Packet, ()| match shared.check(&mut packet) {
+            Ok(()) => Some(packet),
+            Err(fault) => {
+                shared.reject(packet, fault, counts, out);
+                None
+            }
+        };
+        // By value, for the loop to keep it in a register.
+        let offset = shared.offset;
+        batch.sift(|packet| shared.check_usual(packet, offset), second);
+        counts.good.add(batch.len() as u64);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::harness::{Bench, Setup};
+    use graph::Span;
+    use packet::Pool;
+    use packet::wire::ipv6::Header;
+    use proptest::prelude::*;
+
+    const SOURCE: u128 = 0x2001_0db8 << 96 | 1;
+
+    fn packet(next: u8, payload: &[u8], change: impl Fn(&mut Header)) -> Vec<u8> {
+        let mut header = Header {
+            traffic_class: 0,
+            flow_label: 0,
+            payload_len: payload.len() as u16,
+            next_header: next,
+            hop_limit: 64,
+            source: SOURCE,
+            destination: SOURCE + 1,
+        };
+        change(&mut header);
+        [&header.bytes()[..], payload].concat()
+    }
+
+    /// The losses and the good bytes that one packet makes.
+    fn outcome(config: &str, bytes: &[u8]) -> String {
+        let hex: String = bytes.iter().map(|b| format!("{b:02x}")).collect();
+        let text = format!(
+            "InfiniteSource(DATA \\<{hex}>, LIMIT 1) -> i :: CheckIP6Header({config}) -> c :: Counter -> Discard;"
+        );
+        let mut bench = Bench::new(&text, &Setup::default()).unwrap();
+        bench.run().unwrap();
+        let losses: Vec<String> = bench.losses().into_iter().filter(|l| !l.ends_with("= 0")).collect();
+        let passed = bench.read("c.byte_count");
+        bench.end().unwrap();
+        if losses.is_empty() { passed } else { losses.join(" ") }
+    }
+
+    #[test]
+    fn every_check() {
+        let lost = |reason: &str| format!("i.{reason} = 1");
+        let good = packet(17, b"12345678", |_| {});
+        assert_eq!(outcome("", &good), "48");
+        assert_eq!(outcome("", &[&good[..], b"padding"].concat()), "48");
+        assert_eq!(outcome("", &good[..39]), lost("short"));
+        assert_eq!(outcome("", &[&[0x45], &good[1..]].concat()), lost("bad_version"));
+        assert_eq!(outcome("", &good[..47]), lost("bad_length"));
+        assert_eq!(outcome("", &packet(59, b"", |_| {})), "40");
+        let jumbo = packet(0, &[17, 0, 0xc2, 4, 0, 1, 0, 0], |h| h.payload_len = 0);
+        assert_eq!(outcome("", &jumbo), lost("jumbogram"));
+        assert_eq!(outcome("", &packet(0, b"", |_| {})), lost("bad_extension"));
+        assert_eq!(outcome("", &packet(0, &[17, 0, 1, 4, 0, 0, 0, 0], |_| {})), "48");
+        assert_eq!(outcome("", &packet(0, &[17, 1, 1, 4, 0, 0, 0, 0], |_| {})), lost("bad_extension"));
+        assert_eq!(outcome("", &packet(17, b"", |h| h.source = 0)), lost("bad_source"));
+        assert_eq!(outcome("", &packet(17, b"", |h| h.source = 0xff02 << 112)), lost("bad_source"));
+        assert_eq!(outcome("2001:db8::/64", &good), lost("bad_source"));
+        assert_eq!(outcome("2001:db8::/128", &packet(17, b"", |h| h.source = 0)), "40");
+        assert_eq!(outcome("BADSRC 2001:db8::1", &good), lost("bad_source"));
+        assert_eq!(outcome("BADDST 2001:db8::2", &good), lost("bad_destination"));
+        assert_eq!(outcome("BADDST 2001:db8::3", &good), "48");
+        let framed = [&[0; 14][..], &good].concat();
+        assert_eq!((outcome("14", &framed), outcome("OFFSET 14", &framed)), ("62".into(), "62".into()));
+        assert_eq!(outcome("::1, 14", &framed), "62");
+        assert_eq!(outcome("60", &framed), lost("short"));
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig { cases: 4096, ..ProptestConfig::default() })]
+
+        /// The short look agrees with all checks wherever it says that a packet is good, and marks it the same way.
+        #[test]
+        fn what_is_usual_is_good(
+            first in prop_oneof![8 => Just(0x60u8), 1 => any::<u8>()],
+            length in prop_oneof![8 => 0u16..30, 1 => any::<u16>()],
+            next in prop_oneof![3 => Just(17u8), 1 => any::<u8>(), 1 => Just(0), 1 => Just(44)],
+            octets in proptest::array::uniform2(prop_oneof![Just(0u8), Just(0x20), Just(0xff), any::<u8>()]),
+            len in 34usize..80,
+            offset in prop_oneof![Just(0usize), Just(14)],
+        ) {
+            let set = |text: &str| AddressSet6::from_arg(&Text::verbatim(text, Span::default())).unwrap();
+            let element = CheckIP6Header {
+                offset,
+                bad_source: set(":: ff00::/8"),
+                bad_destination: set("::/8"),
+                verbose: false,
+                name: String::new(),
+                counts: PerWorker::new(1),
+            };
+            let mut bytes = vec![0; offset + len];
+            let fields = [(0, first), (4, length.to_be_bytes()[0]), (5, length.to_be_bytes()[1]), (6, next), (8, octets[0]), (24, octets[1])];
+            for (place, value) in fields {
+                if let Some(byte) = bytes.get_mut(offset + place) {
+                    *byte = value;
+                }
+            }
+            let pool = Pool::heap(8, 256);
+            let facts = |p: &Packet| (p.data().to_vec(), p.network_offset(), p.transport_offset(), p.dst_ip());
+            let (mut short, mut long) = (pool.packet(&bytes).unwrap(), pool.packet(&bytes).unwrap());
+            let usual = element.check_usual(&mut short, offset);
+            let all = element.check(&mut long);
+            if usual.is_ok() {
+                prop_assert_eq!(all, Ok(()));
+                prop_assert_eq!(facts(&short), facts(&long));
+            } else {
+                prop_assert_eq!(short.data(), &bytes[..]);
+            }
+            short.free();
+            long.free();
+        }
+    }
+}
