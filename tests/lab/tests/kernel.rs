@@ -17,7 +17,7 @@ use serde_json::Value;
 
 /// Rounds of commands; after each, everything is compared.
 const ROUNDS: usize = 12;
-const COMMANDS: u64 = 25;
+const COMMANDS: usize = 25;
 /// How long news may take.
 const LIMIT: Duration = Duration::from_secs(5);
 
@@ -61,7 +61,7 @@ fn follow(namespace: &Namespace, tables: &Tables, buffer: usize) -> Result<Handl
 
 /// One random command.
 fn command(rng: &mut Rng) -> String {
-    let mut pick = |words: &[&str]| words[rng.below(words.len() as u64) as usize].to_owned();
+    let mut pick = |words: &[&'static str]| rng.pick(words).to_owned();
     let net = |name: &str| match name {
         "a0" => 0,
         "b0" => 1,
@@ -79,7 +79,7 @@ fn command(rng: &mut Rng) -> String {
     let via4 = format!("via 10.0.{}.{host} dev {dev}", net(&dev));
     let via6 = format!("via 2001:db8:{}::{host} dev {dev}", net(&dev));
     let table = pick(&["", "", "", " table 100"]);
-    match rng.below(16) {
+    match rng.index(16) {
         0..=2 => format!("route {verb} {p4} {via4}{metric}{table}"),
         3 => format!("route {verb} {p4} dev {dev}{metric}"),
         4 => format!(

@@ -31,7 +31,7 @@ const OBJECTS: u32 = 1 << 31;
 
 /// The next-hop object that a port number of a next hop stands for.
 pub fn object_number(port: u32) -> Option<u32> {
-    (OBJECTS..BLACKHOLE).contains(&port).then_some(port - OBJECTS)
+    (OBJECTS..BLACKHOLE).contains(&port).then(|| port - OBJECTS)
 }
 
 /// Prefixes that are looked at in one go, so that news are read in between.

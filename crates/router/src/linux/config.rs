@@ -9,7 +9,9 @@ use std::fmt::Write;
 /// the header of their next hop. Everything else, and what is for the router itself, has no known neighbour or lived too
 /// long, goes to the twin as it came; what Linux sends on the twin leaves by the port.
 pub fn text(ports: &[Port]) -> String {
-    let mut text = String::from("// A router with Linux as its control plane.\n");
+    let mut text = String::from(
+        "// A router with Linux as its control plane.\n\n// Routes that say so lead here.\nblackhole :: Discard;\n",
+    );
     for (i, port) in ports.iter().enumerate() {
         let Port { name, tap, .. } = port;
         let _ = write!(
@@ -44,6 +46,5 @@ pub fn text(ports: &[Port]) -> String {
             ports.len() + 1
         );
     }
-    text.push_str("\n// Routes that say so lead here.\nblackhole :: Discard;\n");
     text
 }

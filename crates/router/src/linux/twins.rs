@@ -96,9 +96,9 @@ impl<'a> Twins<'a> {
         self.namespaces.enter_caller()?;
         let mut numbers = Vec::new();
         for port in &self.taken {
-            for family in ["ipv4", "ipv6"] {
-                // A kernel without one of them does not forward it.
-                let _ = fs::write(format!("/proc/sys/net/{family}/conf/{}/forwarding", port.name), "1");
+            // Linux forwards IPv6 between any interfaces or none. A kernel without it does not.
+            for which in [format!("ipv4/conf/{}", port.name), "ipv6/conf/all".to_owned()] {
+                let _ = fs::write(format!("/proc/sys/net/{which}/forwarding"), "1");
             }
             let twin = link(&port.name)?.index;
             change(twin, &LinkChange { up: Some(port.up), ..LinkChange::default() })?;
