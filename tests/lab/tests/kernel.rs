@@ -74,7 +74,7 @@ fn command(rng: &mut Rng) -> String {
     let id = pick(&["1", "2", "3"]);
     let (p4, p6) = (
         pick(&["192.168.0.0/24", "192.168.0.0/16", "172.16.0.1", "default"]),
-        pick(&["2001:db8:9::/48", "2001:db8:9:1::/64", "default"]),
+        pick(&["2001:db8:9::/48", "2001:db8:9:1::/64", "::/0"]),
     );
     let via4 = format!("via 10.0.{}.{host} dev {dev}", net(&dev));
     let via6 = format!("via 2001:db8:{}::{host} dev {dev}", net(&dev));
@@ -89,13 +89,13 @@ fn command(rng: &mut Rng) -> String {
         5 => format!("route {verb} {} {p4}{metric}", if host == "2" { "blackhole" } else { "prohibit" }),
         6 => format!("route {verb} {p4} nhid {id}{metric}"),
         7 => format!("route {verb} {p4} via inet6 2001:db8:{}::7 dev {dev}{metric}", net(&dev)),
-        8 | 9 => format!("-6 route {verb} {p6} {via6}{metric}{table}"),
+        8 | 9 => format!("route {verb} {p6} {via6}{metric}{table}"),
         10 => format!(
-            "-6 route {verb} {p6}{metric} nexthop {via6} nexthop via 2001:db8:{}::9 dev {other} weight 2",
+            "route {verb} {p6}{metric} nexthop {via6} nexthop via 2001:db8:{}::9 dev {other} weight 2",
             net(&other)
         ),
         11 => {
-            format!("-6 route {verb} {} {p6}{metric}", if host == "2" { "blackhole" } else { "unreachable" })
+            format!("route {verb} {} {p6}{metric}", if host == "2" { "blackhole" } else { "unreachable" })
         }
         12 => match host.as_str() {
             "2" => format!("nexthop replace id {id} {via4}"),

@@ -105,7 +105,7 @@ impl List {
         let ipv6 = A::FAMILY == Family::Ipv6;
         self.change(|list| match action {
             Action::Remove => remove(list, &new, ipv6),
-            Action::Replace => match list.iter().position(|(old, _)| is_replaced(old, &new, ipv6)) {
+            Action::Replace => match replaced(list, &new, ipv6) {
                 Some(at) => {
                     list[at] = (new, now);
                     drop_joined(list, at, ipv6);
@@ -189,8 +189,12 @@ fn is_joined(old: &Entry, new: &Entry) -> bool {
         && ways(&old.hops).all(|(hop, _)| ways(&new.hops).any(|(other, _)| hop == other))
 }
 
-fn is_replaced(old: &Entry, new: &Entry, ipv6: bool) -> bool {
-    rank(old) == rank(new) && (!ipv6 || old.joins() == new.joins())
+/// The route whose place a new one takes: the first that ranks the same; in IPv6 one of the same kind if there is one.
+fn replaced(list: &[(Entry, Generation)], new: &Entry, ipv6: bool) -> Option<usize> {
+    let first = |kind: bool| {
+        list.iter().position(|(old, _)| rank(old) == rank(new) && (!kind || old.joins() == new.joins()))
+    };
+    first(ipv6).or_else(|| first(false))
 }
 
 /// After a replacement in IPv6: other routes that would have been ways of the same are gone.

@@ -140,7 +140,9 @@ fn neighbour(body: &[u8]) -> Option<Neighbour> {
             _ => {}
         }
     }
-    Some(Neighbour { link, ip: to?, mac: address, state })
+    // The kernel makes entries for multicast as it needs them, and does not tell.
+    let ip = to.filter(|ip| !ip.is_multicast())?;
+    Some(Neighbour { link, ip, mac: address, state })
 }
 
 /// `struct nhmsg`: family, scope, protocol, reserved, flags.
