@@ -225,3 +225,23 @@ fn what_cannot_be_had_is_said() {
     let warnings: Vec<&str> = bed.bench.router.warnings().iter().map(|d| d.message.as_str()).collect();
     assert_eq!(warnings, ["SNIFFER: has no effect here", "METHOD: has no effect here"]);
 }
+
+#[test]
+fn few_packets_wait_for_more_but_not_for_ever() {
+    // One packet each tenth of a second, the first at once.
+    let sent_after = |timeout: &str, tenths: u64| {
+        let config = format!("RatedSource(RATE 10, LIMIT 12) -> ToDPDKDevice(b, BURST 4, TIMEOUT {timeout})");
+        let mut bed = Bed::new(&config, 1, 1, 1).unwrap();
+        bed.bench.run_for(tenths * 100_000_000 + 50_000_000);
+        let sent = bed.port("b").sent().len();
+        bed.bench.end().unwrap();
+        sent
+    };
+    assert_eq!([0, 2, 6].map(|tenths| sent_after("0", tenths)), [1, 3, 7]);
+    // Four are there after three tenths.
+    assert_eq!([2, 3, 6, 7].map(|tenths| sent_after("10s", tenths)), [0, 4, 4, 8]);
+    // The first of those that wait does so for a quarter of a second; two more that have come meanwhile leave with it.
+    for timeout in ["250", "250ms", "0.25"] {
+        assert_eq!([1, 2, 3, 5, 6].map(|tenths| sent_after(timeout, tenths)), [0, 0, 3, 3, 6], "{timeout}");
+    }
+}

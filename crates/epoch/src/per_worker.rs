@@ -192,8 +192,17 @@ pub(crate) mod tests {
     fn cells_are_alone_on_their_lines() {
         let cells: PerWorker<Count> = PerWorker::new(3);
         let at = |i: usize| std::ptr::from_ref(&cells[i]).addr();
-        assert_eq!((at(0) % 128, at(1) - at(0), at(2) - at(1)), (0, 128, 128));
+        assert_eq!(([0, 1, 2].map(|i| at(i) % 128), size_of::<Padded<Count>>()), ([0; 3], 128));
         assert_eq!(cells.workers(), 3);
+    }
+
+    #[test]
+    fn a_kept_cell_is_the_workers_own() {
+        let cells: PerWorker<Count> = PerWorker::new(2);
+        cells.cell(1).unwrap().add(5);
+        assert_eq!((cells[0].get(), cells[1].get(), cells.cell(2).is_none()), (0, 5, true));
+        WorkerCell::<Count>::default().add(7);
+        assert_eq!(cells.sum(Count::get), 5);
     }
 
     #[test]

@@ -46,7 +46,16 @@ impl Way {
     }
 }
 
+/// Outputs up to which packets are dealt out without a look at what each is.
+const MOST_BINS: usize = 256;
+
 impl PackedWay {
+    /// The port of a way that is [`Way::Port`].
+    #[inline]
+    pub(crate) fn plain_port(self) -> usize {
+        self.0 as usize
+    }
+
     #[inline]
     pub(crate) fn unpack(self) -> Way {
         let loss = Loss(self.0 as u16);
@@ -156,6 +165,10 @@ impl Out<'_> {
         match PackedWay(any).unpack() {
             // The same way for each, if no bit is in some and not in others.
             Way::Port(port) if all == any => self.core.emit(self.node, port, batch),
+            // No port is above the bits of all together, nor below those that all have.
+            Way::Port(highest) if highest < MOST_BINS => {
+                self.core.deal(self.node, batch, &ways, all as usize, highest);
+            }
             _ => self.core.scatter(self.node, batch, &ways),
         }
         self.core.ways = ways;

@@ -233,6 +233,27 @@ impl Batch {
         rest
     }
 
+    /// Deals the packets out: each goes to the end of that of `bins` which `bin` says for its place in `facts`.
+    ///
+    /// # Panics
+    /// If there are fewer facts than packets, no bin of that number, or no room in it.
+    #[inline]
+    pub fn deal<T: Copy>(mut self, facts: &[T], bins: &mut [Batch], bin: impl Fn(T) -> usize) {
+        self.settle();
+        bins.iter().for_each(Batch::settle);
+        let Some(mut frame) = self.0.take() else { return };
+        // From here on the packets are nobody's until they are in a bin: a panic would leak them, and no more.
+        let len = std::mem::replace(&mut frame.len, 0);
+        for (slot, fact) in frame.packets[..len].iter().zip(&facts[..len]) {
+            let to = bins[bin(*fact)].0.get_or_insert_with(frame::take);
+            let end = to.len;
+            // SAFETY: slots below the old len are initialised and outside the batch now: each is moved out once.
+            to.packets[end].write(unsafe { slot.assume_init_read() });
+            to.len = end + 1;
+        }
+        frame::recycle(frame);
+    }
+
     /// Moves packets of `other` to the end of this batch until one is empty or the other full.
     pub fn append(&mut self, other: &mut Batch) {
         if self.is_empty() {

@@ -216,3 +216,20 @@ fn batches_cross_threads() {
     }
     assert_eq!(pool.in_use(), 0);
 }
+
+#[test]
+fn packets_are_dealt_out_in_order() {
+    let pool = Pool::heap(64, 64);
+    let batch =
+        |tags: std::ops::Range<u8>| -> Batch { tags.map(|tag| pool.packet(&[tag]).unwrap()).collect() };
+    let mut bins: Vec<Batch> = vec![batch(100..102), Batch::empty(), Batch::empty()];
+    batch(0..7).deal(&[2, 0, 2, 2, 0, 2, 0, 9], &mut bins, |port| port);
+    let tags = |bin: &Batch| bin.iter().map(|p| p.data()[0]).collect::<Vec<_>>();
+    assert_eq!(
+        bins.iter().map(tags).collect::<Vec<_>>(),
+        [vec![100, 101, 1, 4, 6], vec![], vec![0, 2, 3, 5]]
+    );
+    Batch::empty().deal(&[], &mut bins, |port: usize| port);
+    bins.into_iter().for_each(Batch::free);
+    assert_eq!(pool.in_use(), 0);
+}

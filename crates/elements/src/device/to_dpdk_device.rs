@@ -6,8 +6,9 @@
 //! - `N_QUEUES`: how many queues to use; -1 = one per worker, as far as the device has them. Default -1, and 1 if a
 //!   `QUEUE` is given.
 //! - `IQUEUE`: packets that may wait for the device on each worker. Default 1024.
-//! - `BURST`: so many packets are sent at once; fewer wait until the worker has done what it is about. Default: the
-//!   router's burst.
+//! - `BURST`: so many packets are sent at once. Default: the router's burst.
+//! - `TIMEOUT`: so long fewer packets than a `BURST` wait for more; a bare number is in milliseconds, as in FastClick.
+//!   Default 0: they wait until the worker has done what it is about, no longer.
 //! - `BLOCKING`: true = while the device is full, wait for it (less than a millisecond) before anything is lost. Default
 //!   false.
 //! - `NDESC`: descriptors of each queue; 0 = the driver's choice. Default 0.
@@ -45,18 +46,38 @@ use super::from_dpdk_device::{FASTCLICK, queue_arguments};
 use super::keywords::ignore;
 use super::tx::{LOSSES, Sender, TxPort, TxWish, tx_handlers};
 use graph::{
-    Args, Class, ConfigErrors, Configure, Cx, Element, Handlers, Initialize, LocalCx, Out, Spec, Up,
+    ArgError, Args, Class, ConfigErrors, Configure, Cx, Element, FromArg, Handlers, Initialize, LocalCx,
+    Nanos, Out, Spec, Text, Up,
 };
 use io::Claim;
 use packet::Batch;
 use std::sync::Arc;
+use std::time::Duration;
 
 /// See the module.
 pub struct ToDpdkDevice {
     tx: Arc<TxPort>,
     hold: usize,
     burst: usize,
+    timeout: Nanos,
     blocking: bool,
+}
+
+/// A time to wait; a bare number is in milliseconds.
+struct Wait(Nanos);
+
+impl FromArg for Wait {
+    fn from_arg(arg: &Text) -> Result<Wait, ArgError> {
+        let nanos = match arg.text.parse::<u32>() {
+            Ok(milliseconds) => u64::from(milliseconds) * 1_000_000,
+            Err(_) => u64::try_from(Duration::from_arg(arg)?.as_nanos()).unwrap_or(u64::MAX),
+        };
+        Ok(Wait(nanos))
+    }
+
+    fn placeholder() -> Wait {
+        Wait(0)
+    }
 }
 
 /// One worker's part of [`ToDpdkDevice`].
@@ -65,6 +86,8 @@ pub struct LocalToDpdkDevice {
     burst: usize,
     sender: Option<Sender>,
     owner: usize,
+    /// When what waits for more is sent at the latest.
+    due: Option<Nanos>,
     shared: Arc<ToDpdkDevice>,
 }
 
@@ -86,12 +109,13 @@ impl Class for ToDpdkDevice {
         let blocking = args.keyword("BLOCKING", false);
         let claim = Claim { tx_descriptors: args.keyword("NDESC", 0), ..Claim::default() };
         ignore(args, FASTCLICK);
-        ignore(args, &["TIMEOUT", "MAC", "CONGESTION", "TCO", "UCO", "IPCO", "TSO"]);
+        let Wait(timeout) = args.keyword("TIMEOUT", Wait(0));
+        ignore(args, &["MAC", "CONGESTION", "TCO", "UCO", "IPCO", "TSO"]);
         let span = args.span_of("PORT");
         args.finish()?;
         let burst = burst.clamp(1, Batch::MAX);
         let wish = TxWish { device: (device, span), first_queue, queues, claim };
-        Ok(ToDpdkDevice { tx: TxPort::claim(wish, cx)?, hold: hold.max(burst - 1), burst, blocking })
+        Ok(ToDpdkDevice { tx: TxPort::claim(wish, cx)?, hold: hold.max(burst - 1), burst, timeout, blocking })
     }
 
     fn initialize(&self, cx: &Initialize<'_>) -> Result<(), ConfigErrors> {
@@ -103,6 +127,7 @@ impl Class for ToDpdkDevice {
             sender: self.tx.sender(cx),
             owner: self.tx.owner(cx.worker),
             burst: self.burst,
+            due: None,
             shared: self.clone(),
         }
     }
@@ -115,37 +140,54 @@ impl Class for ToDpdkDevice {
 impl LocalToDpdkDevice {
     /// Lets packets wait for more, or for the device.
     #[inline(never)]
-    fn hold(&mut self, batch: Batch, out: &mut Out<'_>) {
+    fn hold(&mut self, batch: Batch, now: Nanos, out: &mut Out<'_>) {
         let Some(sender) = &mut self.sender else { return };
         sender.add(batch);
         if sender.len() >= self.burst {
             sender.send(self.shared.blocking, out);
             sender.cut(self.shared.hold, out);
         }
-        if sender.len() > 0 {
+        self.look_again(now, out);
+    }
+
+    /// Sees to it that what waits will be sent: at once if the device did not take it or it need not wait for more, else
+    /// when its time has come.
+    fn look_again(&mut self, now: Nanos, out: &mut Out<'_>) {
+        let waiting = self.sender.as_ref().map_or(0, Sender::len);
+        if waiting > 0 && waiting < self.burst && self.shared.timeout > 0 {
+            out.wake_at(*self.due.get_or_insert(now.saturating_add(self.shared.timeout)));
+            return;
+        }
+        if self.due.take().is_some() {
+            out.cancel_timer();
+        }
+        if waiting > 0 {
             out.wake();
         }
     }
 }
 
 impl Element for LocalToDpdkDevice {
-    fn push(&mut self, _: usize, batch: Batch, _: &Cx<'_>, out: &mut Out<'_>) {
+    fn push(&mut self, _: usize, batch: Batch, cx: &Cx<'_>, out: &mut Out<'_>) {
         let Some(sender) = &mut self.sender else {
             return out.push_on(self.owner, 0, batch);
         };
         let enough = batch.len() >= self.burst && sender.len() == 0;
         let rest = if enough { sender.send_now(batch, out) } else { batch };
         if !rest.is_empty() {
-            self.hold(rest, out);
+            self.hold(rest, cx.now, out);
         }
     }
 
-    fn run(&mut self, _: &Cx<'_>, _: &mut Up<'_>, out: &mut Out<'_>) -> bool {
+    fn run(&mut self, cx: &Cx<'_>, _: &mut Up<'_>, out: &mut Out<'_>) -> bool {
         let Some(sender) = &mut self.sender else { return false };
-        let sent = sender.send(false, out);
-        if sender.len() > 0 {
-            out.wake();
+        // Woken before that because the device was full, and meanwhile all that was too much has gone.
+        let early = self.due.is_some_and(|due| cx.now < due);
+        let sent = if early { 0 } else { sender.send(false, out) };
+        if !early {
+            self.due = None;
         }
+        self.look_again(cx.now, out);
         sent > 0
     }
 }

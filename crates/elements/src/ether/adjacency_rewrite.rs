@@ -284,7 +284,10 @@ impl Element for LocalAdjacencyRewrite {
             others = true;
             shared.rewrite_other(packet, cx, out)
         });
-        if others || all != any {
+        if all == any && !others {
+            return out.emit(any.into(), batch);
+        }
+        if others {
             // The list may have grown meanwhile.
             let newer = shared.adjacencies.read(cx.reader);
             let usable = |a: &&Adjacency| a.output != Adjacency::NO_OUTPUT;
@@ -295,7 +298,9 @@ impl Element for LocalAdjacencyRewrite {
                 found.map_or(Way::Lost(UNRESOLVED), |a| Way::Port(a.output.into()))
             });
         } else {
-            out.emit(any.into(), batch);
+            // Each of them has been found there.
+            let output = |p: &Packet| adjacencies.get(p.next_hop() as usize).map_or(0, |a| a.output);
+            out.split(batch, |p| Way::Port(output(p).into()));
         }
     }
 }

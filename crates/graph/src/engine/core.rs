@@ -289,6 +289,21 @@ impl Core {
         }
     }
 
+    /// Sends each packet to the output that stands at its place in `ports`, none of which is below `lowest` or above
+    /// `highest`; batches leave in the order of output numbers.
+    pub fn deal(&mut self, node: NodeId, batch: Batch, ports: &[PackedWay], lowest: usize, highest: usize) {
+        if self.bins.len() <= highest {
+            self.bins.resize_with(highest + 1, Batch::empty);
+        }
+        batch.deal(ports, &mut self.bins[..=highest], |port| port.plain_port());
+        for port in lowest..=highest {
+            if !self.bins[port].is_empty() {
+                let batch = std::mem::take(&mut self.bins[port]);
+                self.emit(node, port, batch);
+            }
+        }
+    }
+
     /// Sends each packet its own way; batches leave in the order of output numbers.
     pub fn scatter(&mut self, node: NodeId, batch: Batch, ways: &[PackedWay]) {
         let outputs = self.wires.outputs(node);
@@ -325,22 +340,16 @@ impl Core {
     /// Counts a pull through `node`. `began` is when it began, and the cycles nested in others before, if it is timed.
     pub fn count_pull(&mut self, node: NodeId, packets: usize, began: Option<(u64, u64)>) {
         let Some(s) = self.stats.nodes.get(node.index()) else { return };
-        let counted = if s.facts.pushed_to { 0 } else { packets as u64 };
+        let counted = if s.facts.pushed_to { 0 } else { packets };
         if packets > 0 {
             s.calls.add(1);
-            s.packets.add(counted);
+            s.packets.add(counted as u64);
         }
         if let Some((began, nested_before)) = began {
             let total = tsc().saturating_sub(began);
             let own = total.saturating_sub(self.nested_cycles);
             self.nested_cycles = nested_before + total;
-            if packets > 0 {
-                s.timed_calls.add(1);
-                s.timed_packets.add(counted);
-                s.timed_cycles.add(own);
-            } else {
-                s.timed_empty_cycles.add(own);
-            }
+            s.add_timed((packets > 0).then_some(counted), own);
         }
     }
 

@@ -292,13 +292,7 @@ fn run_timed(slots: &mut [Option<Box<dyn Element>>], out: &mut Out<'_>, cx: &Cx<
     let own = tsc().saturating_sub(began).saturating_sub(out.core.nested_cycles);
     let packets = count_run(out.core, node, useful);
     if let Some(s) = out.core.stats.nodes.get(node.index()) {
-        if useful {
-            s.timed_calls.add(1);
-            s.timed_packets.add(packets as u64);
-            s.timed_cycles.add(own);
-        } else {
-            s.timed_empty_cycles.add(own);
-        }
+        s.add_timed(useful.then_some(packets), own);
     }
     deliver_timed(slots, out, cx);
     out.core.timed = false;
@@ -383,9 +377,7 @@ fn deliver_timed(slots: &mut [Option<Box<dyn Element>>], out: &mut Out<'_>, cx: 
         push(slots, out, cx, sent);
         let now = tsc();
         if let Some(s) = out.core.stats.nodes.get(node.index()) {
-            s.timed_calls.add(1);
-            s.timed_packets.add(packets as u64);
-            s.timed_cycles.add(now.saturating_sub(began));
+            s.add_timed(Some(packets), now.saturating_sub(began));
         }
         began = now;
     }

@@ -40,6 +40,23 @@ pub struct NodeStats {
     pub timed_empty_cycles: Count,
 }
 
+/// A call that seems to have taken so many cycles was interrupted by another program: 256 packets of 4,000 cycles each take
+/// less.
+const INTERRUPTED: u64 = 1 << 20;
+
+impl NodeStats {
+    /// Counts a call that was timed, or one that found nothing to do if `packets` is `None`.
+    pub fn add_timed(&self, packets: Option<usize>, cycles: u64) {
+        if cycles >= INTERRUPTED {
+            return;
+        }
+        let Some(packets) = packets else { return self.timed_empty_cycles.add(cycles) };
+        self.timed_calls.add(1);
+        self.timed_packets.add(packets as u64);
+        self.timed_cycles.add(cycles);
+    }
+}
+
 /// Counts of one worker.
 #[derive(Debug)]
 #[repr(C, align(64))]
@@ -85,5 +102,21 @@ impl WorkerStats {
     pub fn loss(&self, node: usize, index: usize) -> Option<&Count> {
         let base = *self.loss_base.get(node)? as usize;
         self.losses.get(base + index)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_call_that_was_interrupted_is_not_timed() {
+        let s = NodeStats::default();
+        s.add_timed(Some(3), 300);
+        s.add_timed(Some(5), INTERRUPTED);
+        s.add_timed(None, 20);
+        s.add_timed(None, INTERRUPTED);
+        let timed = [&s.timed_calls, &s.timed_packets, &s.timed_cycles, &s.timed_empty_cycles];
+        assert_eq!(timed.map(Count::get), [1, 3, 300, 20]);
     }
 }
