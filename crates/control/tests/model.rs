@@ -1,4 +1,5 @@
 //! However a model came to what it knows: a full dump makes it what a fresh one would be.
+#![expect(clippy::unwrap_used, reason = "the helpers of a test")]
 
 use control::Model;
 use control::netlink::request::Topic;

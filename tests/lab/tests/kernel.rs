@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use control::kernel::{Entry, Model, Routes, ways};
 use control::netlink::{Hop, Hops, Kind, ObjectTarget};
 use control::{Control, Handle, Settings, Source, Tables};
-use fib::{Address, LinearTable, Prefix, RouteTable};
+use fib::{Address, Dir24_8, LinearTable, Prefix, RouteTable};
 use lab::netns::{self, Namespace};
 use lab::rng::Rng;
 use lab::{Context, Error, Result};
@@ -345,4 +345,42 @@ fn overruns_heal() -> Result<()> {
         status.netlink.overruns, status.netlink.dumps, status.netlink.swept
     );
     Ok(())
+}
+
+/// How fast a table gets here: `cargo test -p lab --test kernel -- --ignored --nocapture`.
+#[test]
+#[ignore = "takes a minute and tells figures"]
+fn large_tables() -> Result<()> {
+    const ROUTES: u32 = 500_000;
+    if netns::skipped() {
+        return Ok(());
+    }
+    let namespace = namespace()?;
+    let (ours, fresh) = (dir24_8(), dir24_8());
+    let handle = follow(&namespace, &ours, Settings::BUFFER)?;
+    assert!(handle.wait(LIMIT));
+    let route = |i: u32| {
+        format!("route add {}.{}.{}.0/24 via 10.0.0.2 dev a0\n", 11 + (i >> 16), i >> 8 & 255, i & 255)
+    };
+    let begun = Instant::now();
+    run(&namespace, &(0..ROUTES).map(route).collect::<String>())?;
+    let kernel = begun.elapsed();
+    let count = |tables: &Tables| tables.routes4.len() as u32;
+    settle("the table", || Ok((true, count(&ours) >= ROUTES)))?;
+    println!("{ROUTES} routes: kernel {kernel:?}, here {:?} later", begun.elapsed() - kernel);
+    println!("{:?}", handle.status());
+    let begun = Instant::now();
+    let again = follow(&namespace, &fresh, Settings::BUFFER)?;
+    assert!(again.wait(Duration::from_secs(30)));
+    println!("a full dump: {:?}", begun.elapsed());
+    assert_eq!(count(&fresh), count(&ours));
+    let begun = Instant::now();
+    namespace.ip("link set a0 down\n")?;
+    settle("the table", || Ok((true, count(&ours) < 100)))?;
+    println!("all routes gone with their link: {:?}", begun.elapsed());
+    Ok(())
+}
+
+fn dir24_8() -> Tables {
+    Tables { routes4: Arc::new(RouteTable::new(Dir24_8::new())), ..tables() }
 }

@@ -148,7 +148,7 @@ mod tests {
     #[test]
     fn what_is_built_is_read_back() {
         let one = Builder::new(24, 5, 7, &[1, 2, 3]).with(1, &[9; 5]).with(2 | 0x8000, &[]).bytes();
-        let both = [one.clone(), Builder::new(3, 2, 8, &[]).bytes()].concat();
+        let both = [one, Builder::new(3, 2, 8, &[]).bytes()].concat();
         let all: Vec<_> = Messages::new(&both).map(Result::unwrap).collect();
         assert_eq!((all.len(), all[0].kind, all[0].flags, all[0].sequence), (2, 24, 5, 7));
         assert_eq!((all[1].kind, all[1].sequence, all[1].body), (3, 8, &[][..]));

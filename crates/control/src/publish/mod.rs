@@ -14,7 +14,7 @@ mod paths;
 mod routes;
 
 use crate::kernel::Model;
-use crate::netlink::{LOCAL_TABLE, MAIN_TABLE};
+use crate::netlink::{LOCAL_TABLE, Link, MAIN_TABLE};
 use epoch::Reader;
 use fib::{Address, Adjacencies, NextHop, Prefix, RouteTable};
 use paths::View;
@@ -69,8 +69,8 @@ pub struct Publisher {
     /// The output behind the last port, for [`BLACKHOLE`].
     lost: u16,
     started: bool,
-    /// Interfaces as they were last looked at: up, and their Ethernet address.
-    links: HashMap<u32, (bool, Option<[u8; 6]>)>,
+    /// Interfaces as they were last looked at.
+    links: HashMap<u32, LinkState>,
     dirty4: Vec<Prefix<u32>>,
     dirty6: Vec<Prefix<u128>>,
     /// Objects that have an adjacency of their own.
@@ -126,7 +126,7 @@ impl Publisher {
         self.dirty4.extend(changed4.into_iter().filter(|(table, _)| ours(*table)).map(|(_, prefix)| prefix));
         self.dirty6.extend(changed6.into_iter().filter(|(table, _)| ours(*table)).map(|(_, prefix)| prefix));
         let view = View { kernel, routes: frr.as_deref().unwrap_or(kernel), ports: &self.ports };
-        let mut all = links.iter().any(|link| link.went || link.came);
+        let mut all = links == LinkNews::Usable;
         if !objects.is_empty() || all {
             let indirect: HashSet<u32> =
                 view.routes.next_hops.iter().map(|(id, _)| id).filter(|id| view.is_indirect(*id)).collect();
@@ -134,7 +134,7 @@ impl Publisher {
             all |= indirect != self.indirect || objects.iter().any(|id| !indirect.contains(id));
             self.indirect = indirect;
         }
-        let near = !neighbours.is_empty() || !objects.is_empty() || !links.is_empty() || !self.started;
+        let near = !neighbours.is_empty() || !objects.is_empty() || links != LinkNews::None || !self.started;
         let (mut half4, mut half6) = (
             Half {
                 routes: &self.tables.routes4,
@@ -147,7 +147,7 @@ impl Publisher {
                 dirty: &mut self.dirty6,
             },
         );
-        let every = !links.is_empty() || !self.started;
+        let every = links != LinkNews::None || !self.started;
         if near {
             let changes = adjacency::Changes {
                 neighbours: &neighbours,
@@ -172,27 +172,51 @@ impl Publisher {
         self.ports.contains_key(&link)
     }
 
-    /// Interfaces that have come, gone, been set up or down, or have another address.
-    fn changed_links(&mut self, kernel: &mut Model) -> Vec<ChangedLink> {
-        let mut changed = Vec::new();
+    /// What interfaces have changed in that decides where packets go: nothing, their address, or whether they can be
+    /// used.
+    fn changed_links(&mut self, kernel: &mut Model) -> LinkNews {
+        let mut news = LinkNews::None;
         for index in kernel.links.take_changed() {
-            let new = kernel.links.get(index).map(|link| (link.up, link.mac));
+            let of = |link: &Link| LinkState { up: link.up, carrier: link.carrier, mac: link.mac };
+            let new = kernel.links.get(index).map(of);
             let old = match new {
                 Some(new) => self.links.insert(index, new),
                 None => self.links.remove(&index),
             };
-            let up = |state: Option<(bool, Option<[u8; 6]>)>| state.is_some_and(|(up, _)| up);
+            let usable = |state: Option<LinkState>| state.map(|state| (state.up, state.carrier));
+            if usable(old) != usable(new) {
+                return self.all_links(kernel);
+            }
             if old != new {
-                changed.push(ChangedLink { went: up(old) && !up(new), came: !up(old) && up(new) });
+                news = LinkNews::Addresses;
             }
         }
-        changed
+        news
+    }
+
+    /// Takes note of all interfaces as they are.
+    fn all_links(&mut self, kernel: &mut Model) -> LinkNews {
+        kernel.links.take_changed();
+        let of = |link: &Link| LinkState { up: link.up, carrier: link.carrier, mac: link.mac };
+        self.links = kernel.links.iter().map(|(index, link)| (index, of(link))).collect();
+        LinkNews::Usable
     }
 }
 
-struct ChangedLink {
-    went: bool,
-    came: bool,
+/// What matters of an interface.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct LinkState {
+    up: bool,
+    carrier: bool,
+    mac: Option<[u8; 6]>,
+}
+
+/// What interfaces have changed in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum LinkNews {
+    None,
+    Addresses,
+    Usable,
 }
 
 /// The next hop that stands for Linux.

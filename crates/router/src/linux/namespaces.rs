@@ -21,12 +21,11 @@ impl Namespaces {
         let current = || File::open("/proc/thread-self/ns/net");
         let caller = current()?;
         unshare(CloneFlags::CLONE_NEWNET)?;
-        let private = current().and_then(|private| {
+        let private = current().inspect(|_| {
             for which in ["all", "default"] {
                 // A kernel without IPv6 says nothing anyway.
                 let _ = fs::write(format!("/proc/sys/net/ipv6/conf/{which}/disable_ipv6"), "1");
             }
-            Ok(private)
         });
         setns(&caller, CloneFlags::CLONE_NEWNET)?;
         Ok(Namespaces { caller, private: private? })
