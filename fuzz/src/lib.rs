@@ -1,5 +1,7 @@
 //! What each fuzz target does with any bytes. Here and not in the targets, so that a plain `cargo test` can run them too.
 
+use control::Model;
+use control::fpm::Session;
 use elements::harness::{Bench, Setup};
 use fib::{RouteChange, RouteFile};
 use io::memory::MemoryDevices;
@@ -170,4 +172,21 @@ pub fn graph(bytes: &[u8]) {
     assert_eq!(bench.run(), Ok(()));
     assert_eq!(bench.end(), Ok(()));
     assert_eq!(packet::unaccounted(), 0);
+}
+
+/// FRR's connection: any bytes as a stream of frames with netlink messages, cut anywhere: the model that comes of it does
+/// not depend on the cuts.
+pub fn fpm(bytes: &[u8]) {
+    let models = [1, 5, bytes.len().max(1)].map(|piece| {
+        let mut model = Model::default();
+        let mut session = Session::new(&mut model, Duration::ZERO);
+        for bytes in bytes.chunks(piece) {
+            if session.feed(bytes, &mut model, Duration::ZERO).is_err() {
+                break;
+            }
+        }
+        (model, session.messages)
+    });
+    assert_eq!(models[0], models[1]);
+    assert_eq!(models[0], models[2]);
 }

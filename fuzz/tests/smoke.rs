@@ -38,6 +38,11 @@ fn graph_holds() {
     hold("graph", fuzz::graph);
 }
 
+#[test]
+fn fpm_holds() {
+    hold("fpm", fuzz::fpm);
+}
+
 fn hold(name: &str, target: fn(&[u8])) {
     let seeds = seeds(name);
     assert!(!seeds.is_empty(), "{name} has no seeds");

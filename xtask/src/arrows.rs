@@ -32,7 +32,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
             "control", "sim",
         ],
     ),
-    ("lab", &["packet", "io"]),
+    ("lab", &["packet", "fib", "io", "control"]),
     ("bench", &["epoch", "packet", "fib", "io", "lab"]),
     ("xtask", &[]),
 ];

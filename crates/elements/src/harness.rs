@@ -2,7 +2,7 @@
 //! simulated time, workers taking turns.
 
 use crate::classes;
-use graph::{ClassTable, Clock, Engine, Options, Router, SIMULATED_START};
+use graph::{ClassTable, Clock, Engine, Options, Router, SIMULATED_START, Tables};
 use io::{Devices, NoDevices};
 use lang::{Flat, SourceMap, expand, has_errors, parse, render};
 use std::sync::Arc;
@@ -102,6 +102,7 @@ impl Bench {
             burst: setup.burst,
             clock: clock.clone(),
             devices: setup.devices.clone(),
+            tables: Tables::new(),
         };
         let router = Router::new(flat, classes, &options).map_err(|d| render(&d, &sources, false))?;
         let mut engines = router.engines();

@@ -5,6 +5,7 @@ use crate::element::Element;
 use crate::handlers::{Handler, Handlers};
 use crate::notify::Notifier;
 use crate::spec::Spec;
+use crate::tables::Tables;
 use crate::time::Clock;
 use io::{Devices, OpenError};
 use lang::args::{Args, Names};
@@ -120,6 +121,8 @@ pub struct Configure<'a> {
     pub active: &'a [usize],
     /// Where to get ports.
     pub devices: &'a Arc<dyn Devices>,
+    /// Where to find tables by name.
+    pub tables: &'a Tables,
     /// Packets at a time unless the element says otherwise.
     pub burst: usize,
     /// Finds an element by a name as written in this element's arguments.

@@ -16,6 +16,7 @@ mod out;
 mod plan;
 mod router;
 mod spec;
+mod tables;
 mod time;
 mod wires;
 
@@ -33,6 +34,7 @@ pub use out::{Out, Up, Way};
 pub use plan::{Kind, Plan};
 pub use router::{LossRow, NodeRow, Options, Router};
 pub use spec::{Phase, PortCounts, Processing, Spec, State};
+pub use tables::Tables;
 pub use time::{Clock, Nanos, SECOND, SIMULATED_START};
 
 /// Number of an element in its graph: its place in the flat configuration.

@@ -11,6 +11,7 @@ mod api;
 mod cli;
 mod config;
 mod doctor;
+mod linux;
 mod markdown;
 mod run;
 mod words;

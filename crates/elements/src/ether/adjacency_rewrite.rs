@@ -10,6 +10,8 @@
 //! - `ADJACENCY`...: neighbours, each `port gateway|- source destination`: packets of routes with this port and gateway
 //!   (`-` = none) leave by output `port`, with these Ethernet addresses.
 //! - `EXPIRED`: output for packets whose TTL is 1 or 0, as they came. Default: they are lost.
+//! - `ADJACENCIES`: a name; elements with the same one have the same adjacencies. `routebricks router` publishes the
+//!   neighbours of Linux in `main`.
 //! - `UNRESOLVED`: output for packets whose next hop is none of the `ADJACENCY`s, as they came. Default: they are lost.
 //!
 //! # Ports
@@ -64,7 +66,7 @@ const HEADERS: usize = HEADER + MIN_HEADER_LEN;
 pub struct AdjacencyRewrite {
     lookup: (NodeId, Span),
     routes: OnceLock<Arc<RouteTable<u32>>>,
-    adjacencies: Adjacencies,
+    adjacencies: Arc<Adjacencies>,
     given: Vec<(NextHop, Option<Adjacency>)>,
     outputs: usize,
     expired: Option<usize>,
@@ -141,6 +143,10 @@ impl Class for AdjacencyRewrite {
             }
             Some(output)
         });
+        let adjacencies = match args.keyword_if_given::<String>("ADJACENCIES") {
+            Some(name) => cx.tables.get_or(&name, Adjacencies::default),
+            None => Arc::default(),
+        };
         let mut given = Vec::new();
         for arg in args.rest::<AdjacencyArg>("ADJACENCY") {
             match fits(&arg, outputs) {
@@ -149,7 +155,7 @@ impl Class for AdjacencyRewrite {
             }
         }
         args.finish()?;
-        let (routes, adjacencies) = (OnceLock::new(), Adjacencies::default());
+        let routes = OnceLock::new();
         Ok(AdjacencyRewrite { lookup, routes, adjacencies, given, outputs, expired, unresolved })
     }
 

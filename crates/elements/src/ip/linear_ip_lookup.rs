@@ -7,6 +7,8 @@
 //!   replace those of the file; IPv6 routes in it are left out.
 //! - `ONE_OUTPUT`: true = all packets leave by output 0, whatever port their route names, and the destination annotation
 //!   stays: for `AdjacencyRewrite`, which takes the port from the number of the next hop. Default false.
+//! - `TABLE`: a name; elements with the same one look up in the same table, that of whichever class is first.
+//!   `routebricks router` publishes the routes of Linux in `main`.
 //!
 //! # Ports
 //! One push input; a packet leaves by the push output that its route names. If the route has a gateway other than

@@ -81,7 +81,11 @@ impl<S: Structure> Class for IPLookup<S> {
     fn configure(args: &mut Args, cx: &Configure<'_>) -> Result<IPLookup<S>, ConfigErrors> {
         let one_output = args.keyword("ONE_OUTPUT", false);
         let ports = if one_output { usize::from(Adjacency::NO_OUTPUT) } else { cx.outputs };
-        let routes = Routes::configure(S::table(), args, ports)?;
+        let table = match args.keyword_if_given::<String>("TABLE") {
+            Some(name) => cx.tables.get_or(&name, S::table),
+            None => Arc::new(S::table()),
+        };
+        let routes = Routes::configure(table, args, ports)?;
         Ok(IPLookup { routes, one_output, structure: PhantomData })
     }
 

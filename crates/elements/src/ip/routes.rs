@@ -15,8 +15,12 @@ pub(crate) struct Routes<A: RouteAddress> {
 }
 
 impl<A: RouteAddress> Routes<A> {
-    /// Reads `FILE` and the routes among the arguments, whose ports are below `ports`, into an empty table.
-    pub fn configure(table: RouteTable<A>, args: &mut Args, ports: usize) -> Result<Routes<A>, ConfigErrors> {
+    /// Reads `FILE` and the routes among the arguments, whose ports are below `ports`, into a table.
+    pub fn configure(
+        table: Arc<RouteTable<A>>,
+        args: &mut Args,
+        ports: usize,
+    ) -> Result<Routes<A>, ConfigErrors> {
         let file: Option<PathBuf> = args.keyword_if_given("FILE");
         let mut changes = Vec::new();
         if let Some(path) = &file {
@@ -33,7 +37,7 @@ impl<A: RouteAddress> Routes<A> {
         }
         args.finish()?;
         table.apply(&changes).map_err(|e| ConfigErrors::new(args.span_of("ROUTE"), e.to_string()))?;
-        Ok(Routes { table: Arc::new(table), ports })
+        Ok(Routes { table, ports })
     }
 
     fn apply(&self, changes: &[RouteChange<A>]) -> Result<(), String> {

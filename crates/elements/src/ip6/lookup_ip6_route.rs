@@ -118,7 +118,9 @@ impl Class for LookupIP6Route {
     type Local = LocalLookupIP6Route;
 
     fn configure(args: &mut Args, cx: &Configure<'_>) -> Result<LookupIP6Route, ConfigErrors> {
-        Ok(LookupIP6Route { routes: Routes::configure(RouteTable::new(RangeTree::new()), args, cx.outputs)? })
+        Ok(LookupIP6Route {
+            routes: Routes::configure(Arc::new(RouteTable::new(RangeTree::new())), args, cx.outputs)?,
+        })
     }
 
     fn local(self: &Arc<Self>, _: &LocalCx) -> LocalLookupIP6Route {

@@ -77,6 +77,7 @@ impl Step<'_> {
                 workers,
                 active: &homes.active(id, workers),
                 devices: &options.devices,
+                tables: &options.tables,
                 burst: options.burst,
                 resolve: &|name| flat.resolve(i, name).map(NodeId::new),
             };

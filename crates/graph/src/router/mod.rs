@@ -13,6 +13,7 @@ use crate::engine::stats::{NodeFacts, WorkerStats};
 use crate::engine::{Engine, Parts};
 use crate::handlers::Handler;
 use crate::plan::{Homes, Kind, Plan, PlanNode};
+use crate::tables::Tables;
 use crate::time::Clock;
 use crate::wires::{Target, Wires};
 use configure::{Configured, configure, initialize, open};
@@ -39,6 +40,8 @@ pub struct Options {
     pub clock: Arc<Clock>,
     /// Where ports come from.
     pub devices: Arc<dyn Devices>,
+    /// Where elements find tables by name.
+    pub tables: Tables,
 }
 
 /// A configured graph. Its engines are taken out and run by the workers; what is left is how to look in.

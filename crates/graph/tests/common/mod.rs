@@ -60,7 +60,8 @@ pub struct Test {
 pub fn build(text: &str, workers: usize, burst: usize) -> Result<Test, Vec<String>> {
     let (flat, _) = flatten(text);
     let clock = Arc::new(Clock::simulated(SIMULATED_START));
-    let options = Options { workers, burst, clock: clock.clone(), devices: Arc::new(NoDevices::new("")) };
+    let devices = Arc::new(NoDevices::new(""));
+    let options = Options { workers, burst, clock: clock.clone(), devices, tables: graph::Tables::new() };
     let router = Router::new(flat, &CLASSES, &options)
         .map_err(|d| d.into_iter().map(|d| d.message).collect::<Vec<_>>())?;
     let mut engines = router.engines();

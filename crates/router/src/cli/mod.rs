@@ -5,6 +5,7 @@ mod elements;
 mod fmt;
 mod graph;
 mod output;
+mod router;
 mod run;
 mod show;
 mod table;
@@ -29,6 +30,8 @@ struct Cli {
 enum Command {
     /// Run a configuration
     Run(run::RunArgs),
+    /// Run a complete router on Linux interfaces, with Linux, FRR or BIRD as its control plane
+    Router(router::RouterArgs),
     /// Say what is wrong with a configuration, without opening devices or files
     Check(check::CheckArgs),
     /// Print a configuration in its canonical form
@@ -71,6 +74,7 @@ pub type Done = Result<(), Reported>;
 pub fn main() -> ExitCode {
     let done = match Cli::parse().command {
         Command::Run(args) => run::run(&args),
+        Command::Router(args) => router::router(&args),
         Command::Check(args) => check::check(&args),
         Command::Fmt(args) => fmt::fmt(&args),
         Command::Graph(args) => graph::graph(&args),

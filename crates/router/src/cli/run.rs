@@ -55,6 +55,7 @@ pub fn run(args: &RunArgs) -> Done {
         simulated: args.simtime,
         eal: args.eal.clone(),
         read: args.read.clone(),
+        tables: graph::Tables::new(),
     };
     let serve = |router: &Arc<graph::Router>| {
         let server = Server::start(router.clone(), router.devices().ports(), args.http);
@@ -64,7 +65,7 @@ pub fn run(args: &RunArgs) -> Done {
 }
 
 /// Tells where HTTP is served: with port 0 the system chose.
-fn announce(server: &Server) {
+pub(super) fn announce(server: &Server) {
     if let Some(address) = server.http() {
         eprintln!("routebricks: serving http://{address}/");
     }
@@ -72,10 +73,10 @@ fn announce(server: &Server) {
 
 /// A list of processors.
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct Processors(Vec<usize>);
+pub(super) struct Processors(pub(super) Vec<usize>);
 
 /// `2,4-7`: as the kernel writes lists of processors.
-fn processors(text: &str) -> Result<Processors, String> {
+pub(super) fn processors(text: &str) -> Result<Processors, String> {
     let wrong = || "a list of processors such as 2,4-7".to_owned();
     let mut list = Vec::new();
     for part in text.split(',') {
@@ -92,7 +93,7 @@ fn processors(text: &str) -> Result<Processors, String> {
 }
 
 /// `8080`, `:8080`, `localhost:8080`, `0.0.0.0:8080`, `[::1]:8080`.
-fn http_address(text: &str) -> Result<SocketAddr, String> {
+pub(super) fn http_address(text: &str) -> Result<SocketAddr, String> {
     let port_alone = text.strip_prefix("localhost").unwrap_or(text);
     let port_alone = port_alone.strip_prefix(':').unwrap_or(port_alone);
     if let Ok(port) = port_alone.parse::<u16>() {

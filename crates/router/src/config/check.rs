@@ -34,7 +34,8 @@ pub fn elements(plan: &Plan, flat: &Flat, workers: usize) -> Vec<Diagnostic> {
 }
 
 fn options(workers: usize) -> Options {
-    Options { workers, burst: 64, clock: Arc::new(Clock::simulated(0)), devices: any_device() }
+    let clock = Arc::new(Clock::simulated(0));
+    Options { workers, burst: 64, clock, devices: any_device(), tables: graph::Tables::new() }
 }
 
 /// Any name is a class: for a look at the arguments of those that are.

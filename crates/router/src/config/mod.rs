@@ -38,6 +38,15 @@ impl Configuration {
         Configuration::new(&args.read()?, &args.variables())
     }
 
+    /// The same of a text that this program has made.
+    ///
+    /// # Errors
+    /// As [`load`](Self::load).
+    pub fn of_text(name: &str, text: String) -> Result<Configuration, Reported> {
+        let text = Text { name: name.to_owned(), bytes: text.into_bytes(), file: None };
+        Configuration::new(&text, &[])
+    }
+
     fn new(text: &Text, variables: &[(String, String)]) -> Result<Configuration, Reported> {
         let mut sources = SourceMap::new();
         let main = sources.add(text.name.as_str(), &text.bytes);

@@ -4,7 +4,7 @@ mod signals;
 mod worker;
 
 use crate::words::counted;
-use graph::{Clock, Engine, Nanos, Options, Router};
+use graph::{Clock, Engine, Nanos, Options, Router, Tables};
 use io::Devices;
 use lang::{Flat, SourceMap, render};
 use std::io::{IsTerminal, Write};
@@ -27,6 +27,8 @@ pub struct RunOptions {
     pub eal: Vec<String>,
     /// Handlers to print after the run, as `element.handler`.
     pub read: Vec<String>,
+    /// Tables that the configuration may name.
+    pub tables: Tables,
 }
 
 /// Whatever was wrong has been told to the user.
@@ -55,6 +57,7 @@ pub fn run<S>(
         burst: options.burst,
         clock: clock.clone(),
         devices: devices.shared(),
+        tables: options.tables.clone(),
     };
     let color = std::io::stderr().is_terminal();
     let router = match Router::new(flat, &elements::classes(), &graph_options) {

@@ -69,8 +69,20 @@ pub const ROUTES: &[Column] = &[
     column("element", |r| text(&r["element"])),
     column("prefix", |r| text(&r["prefix"])),
     column("gateway", |r| text(&r["gateway"])),
-    column("port", |r| text(&r["port"])),
+    column("port", |r| port(&r["port"])),
 ];
+
+/// A port, or what stands for one in a router of Linux's routes.
+fn port(value: &Value) -> String {
+    match value.as_u64().and_then(|port| u32::try_from(port).ok()) {
+        Some(control::PUNT) => "Linux".to_owned(),
+        Some(control::BLACKHOLE) => "blackhole".to_owned(),
+        Some(port) => {
+            control::object_number(port).map_or_else(|| port.to_string(), |id| format!("nhid {id}"))
+        }
+        None => text(value),
+    }
+}
 
 /// Of `show neighbours`.
 pub const NEIGHBOURS: &[Column] = &[

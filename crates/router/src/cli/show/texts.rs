@@ -8,9 +8,11 @@ pub fn routes(client: &Client) -> Result<Vec<Value>, String> {
     rows(client, |class| class != "ARPQuerier", route)
 }
 
-/// The neighbours that ARP has found.
+/// The neighbours that ARP has found, or Linux.
 pub fn neighbours(client: &Client) -> Result<Vec<Value>, String> {
-    rows(client, |class| class == "ARPQuerier", neighbour)
+    let mut all = rows(client, |class| class == "ARPQuerier", neighbour)?;
+    all.extend(rows(client, |class| class == "AdjacencyRewrite", adjacency)?);
+    Ok(all)
 }
 
 /// The lines of all `table` handlers of elements of some classes.
@@ -55,6 +57,16 @@ fn neighbour(element: &str, line: &str) -> Option<Value> {
     Some(json!({ "element": element, "address": address, "mac": mac.first(), "state": state.join(" ") }))
 }
 
+/// `port gateway source destination` of a neighbour; the adjacency of something else is none.
+fn adjacency(element: &str, line: &str) -> Option<Value> {
+    let words: Vec<&str> = line.split_whitespace().collect();
+    let [port, address, _, mac] = words[..] else { return None };
+    (address != "-").then(|| {
+        let state = format!("port {port}");
+        json!({ "element": element, "address": address, "mac": mac, "state": state })
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -70,6 +82,10 @@ mod tests {
             Some(json!({ "element": "rt", "prefix": "0.0.0.0/0", "gateway": null, "port": 0 }))
         );
         assert_eq!(route("rt", "entries 5 x"), None);
+        let one =
+            json!({ "element": "a", "address": "10.0.0.2", "mac": "02-00-00-00-00-02", "state": "port 1" });
+        assert_eq!(adjacency("a", "1 10.0.0.2 02-00-00-00-00-01 02-00-00-00-00-02"), Some(one));
+        assert_eq!(adjacency("a", "2 - 00-00-00-00-00-00 00-00-00-00-00-00"), None);
         assert_eq!(
             neighbour("arp", "10.0.0.2 1 00:11:22:33:44:55 12.5"),
             Some(

@@ -1,0 +1,158 @@
+//! Keeping a [`Model`] in step with a stream of messages: what to ask for, and when an answer is complete. No I/O, no
+//! clock.
+
+use super::Model;
+use crate::netlink::request::{self, Topic};
+use crate::netlink::wire::Raw;
+use crate::netlink::{Action, Message, decode};
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+/// After the kernel may have removed things without a word, so long it may go on doing so before we ask.
+const SETTLE: Duration = Duration::from_millis(20);
+/// An answer that does not go on for so long is given up, and asked for again.
+const PATIENCE: Duration = Duration::from_secs(5);
+/// `EBUSY` and `EINTR`: ask again.
+const ASK_AGAIN: [i32; 2] = [16, 4];
+
+/// What has happened so far.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]
+pub struct Counts {
+    /// Messages read, of dumps too.
+    pub messages: u64,
+    /// Datagrams with a malformed message in them.
+    pub malformed: u64,
+    /// Dumps completed.
+    pub dumps: u64,
+    /// Times that messages were lost because we did not read fast enough.
+    pub overruns: u64,
+    /// Things that a dump showed to be gone.
+    pub swept: u64,
+}
+
+/// The dump that is under way.
+#[derive(Clone, Copy, Debug)]
+struct Dump {
+    topic: Topic,
+    sequence: u32,
+    /// Messages were lost since it began, so that it proves nothing.
+    spoiled: bool,
+    heard: Duration,
+}
+
+/// See the module. Times are since any fixed moment.
+#[derive(Debug, Default)]
+pub struct Follower {
+    todo: BTreeSet<Topic>,
+    not_before: Duration,
+    dump: Option<Dump>,
+    sequence: u32,
+    /// What has happened so far.
+    pub counts: Counts,
+}
+
+impl Follower {
+    /// A follower that will ask for everything first.
+    pub fn new() -> Follower {
+        Follower { todo: Topic::ALL.into(), ..Follower::default() }
+    }
+
+    /// True if the model is complete: every dump that was asked for has ended.
+    pub fn is_synced(&self) -> bool {
+        self.todo.is_empty() && self.dump.is_none()
+    }
+
+    /// Messages were lost: everything is to be asked for again. Nothing is removed before the answers are there.
+    pub fn overrun(&mut self) {
+        self.counts.overruns += 1;
+        self.todo.extend(Topic::ALL);
+        if let Some(dump) = &mut self.dump {
+            dump.spoiled = true;
+        }
+    }
+
+    /// The next request to send, if it is time for one.
+    pub fn request(&mut self, model: &mut Model, now: Duration) -> Option<Vec<u8>> {
+        if let Some(dump) = self.dump {
+            if now.saturating_sub(dump.heard) < PATIENCE {
+                return None;
+            }
+            self.todo.insert(dump.topic);
+            self.dump = None;
+        }
+        if now < self.not_before {
+            return None;
+        }
+        let topic = self.todo.pop_first()?;
+        model.mark(topic);
+        // 0 is that of news.
+        self.sequence = self.sequence.wrapping_add(1).max(1);
+        self.dump = Some(Dump { topic, sequence: self.sequence, spoiled: false, heard: now });
+        Some(request::dump(topic, self.sequence))
+    }
+
+    /// How long nothing need be asked for, if no message comes; `None` = for ever.
+    pub fn wait(&self, now: Duration) -> Option<Duration> {
+        match &self.dump {
+            Some(dump) => Some((dump.heard + PATIENCE).saturating_sub(now)),
+            None if self.todo.is_empty() => None,
+            None => Some(self.not_before.saturating_sub(now)),
+        }
+    }
+
+    /// Takes one message.
+    pub fn take(&mut self, raw: &Raw<'_>, model: &mut Model, now: Duration) {
+        self.counts.messages += 1;
+        let ours = self.dump.filter(|dump| dump.sequence == raw.sequence);
+        if let Some(dump) = &mut self.dump
+            && ours.is_some()
+        {
+            dump.heard = now;
+        }
+        match (decode(raw), ours) {
+            (Message::Done { interrupted, .. }, Some(dump)) => {
+                self.dump = None;
+                if interrupted || dump.spoiled {
+                    self.todo.insert(dump.topic);
+                } else {
+                    self.counts.dumps += 1;
+                    self.counts.swept += model.sweep(dump.topic) as u64;
+                }
+            }
+            (Message::Answer { errno, .. }, Some(dump)) if errno != 0 => {
+                self.dump = None;
+                if ASK_AGAIN.contains(&errno) {
+                    self.ask(&[dump.topic], now);
+                }
+            }
+            (message, ours) => {
+                if ours.is_none() && removes_in_silence(&message, model) {
+                    self.ask(&[Topic::NextHops, Topic::Routes4, Topic::Routes6], now);
+                }
+                model.apply(message, ours.is_some());
+            }
+        }
+    }
+
+    fn ask(&mut self, topics: &[Topic], now: Duration) {
+        self.todo.extend(topics);
+        self.not_before = now + SETTLE;
+        if let Some(dump) = &mut self.dump
+            && topics.contains(&dump.topic)
+        {
+            dump.spoiled = true;
+        }
+    }
+}
+
+/// IPv4 routes over a link that goes down, or with a source address that goes, are removed by the kernel without a
+/// message for each; so are next-hop objects, and with a sysctl IPv6 routes.
+fn removes_in_silence(message: &Message, model: &Model) -> bool {
+    match message {
+        Message::Link(Action::Remove, _) | Message::Address(Action::Remove, _) => true,
+        Message::Link(_, link) => model.links.get(link.index).is_some_and(|old| old.up != link.up),
+        // With an object, the routes over it.
+        Message::NextHop(Action::Remove, _) => true,
+        _ => false,
+    }
+}

@@ -1,0 +1,243 @@
+//! The routes of one prefix in one table, in the order in which they win.
+
+use super::Generation;
+use crate::netlink::{Action, Hop, Hops, Kind, Route};
+use fib::{Address, Family};
+
+/// A route without its table and prefix, which whoever holds the list knows.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Entry {
+    /// The lowest wins.
+    pub metric: u32,
+    /// Type of service that it is for; 0 = any.
+    pub tos: u8,
+    /// Who made it.
+    pub protocol: u8,
+    /// What becomes of packets.
+    pub kind: Kind,
+    /// Where they go.
+    pub hops: Hops,
+    /// Longest packet, if the route says.
+    pub mtu: Option<u32>,
+}
+
+impl Entry {
+    fn of<A: Address>(route: Route<A>) -> Entry {
+        let Route { table: _, prefix: _, metric, tos, protocol, kind, hops, mtu } = route;
+        Entry { metric, tos, protocol, kind, hops, mtu }
+    }
+
+    /// The same way for the same packets: what the kernel does not let be twice.
+    fn is_same(&self, other: &Entry) -> bool {
+        (self.metric, self.tos, self.kind, &self.hops) == (other.metric, other.tos, other.kind, &other.hops)
+    }
+
+    /// IPv6 makes one route of all that have a gateway and the same metric.
+    fn joins(&self) -> bool {
+        self.kind == Kind::Unicast && ways(&self.hops).next().is_some_and(|(hop, _)| hop.gateway.is_some())
+    }
+}
+
+/// The ways that are in the route itself, with weights.
+pub fn ways(hops: &Hops) -> impl Iterator<Item = (Hop, u32)> + '_ {
+    let (one, many) = match hops {
+        Hops::One(hop) => (Some((*hop, 1)), &[][..]),
+        Hops::Many(hops) => (None, &hops[..]),
+        Hops::None | Hops::Object(_) => (None, &[][..]),
+    };
+    one.into_iter().chain(many.iter().copied())
+}
+
+/// Of nearly all prefixes there is one route: no vector for these.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum List {
+    /// None; such a list is not kept.
+    #[default]
+    Empty,
+    /// One.
+    One(Box<(Entry, Generation)>),
+    /// Several, first wins.
+    Many(Vec<(Entry, Generation)>),
+}
+
+impl List {
+    /// The routes, the one that wins first.
+    pub fn iter(&self) -> impl Iterator<Item = &Entry> {
+        self.slice().iter().map(|(entry, _)| entry)
+    }
+
+    /// True when there is none.
+    pub fn is_empty(&self) -> bool {
+        self.slice().is_empty()
+    }
+
+    fn slice(&self) -> &[(Entry, Generation)] {
+        match self {
+            List::Empty => &[],
+            List::One(one) => std::slice::from_ref(one),
+            List::Many(many) => many,
+        }
+    }
+
+    fn change(&mut self, change: impl FnOnce(&mut Vec<(Entry, Generation)>)) {
+        let mut many = match std::mem::take(self) {
+            List::Empty => Vec::new(),
+            List::One(one) => vec![*one],
+            List::Many(many) => many,
+        };
+        change(&mut many);
+        *self = match many.len() {
+            0 => List::Empty,
+            1 => many.pop().map_or(List::Empty, |one| List::One(Box::new(one))),
+            _ => List::Many(many),
+        };
+    }
+
+    /// Makes the kernel's change of a route of this prefix. False if it is known to change nothing.
+    pub fn apply<A: Address>(&mut self, action: Action, route: Route<A>, now: Generation) -> bool {
+        let new = Entry::of(route);
+        if let (List::One(one), true) = (&mut *self, action != Action::Remove)
+            && one.0 == new
+        {
+            one.1 = now;
+            return false;
+        }
+        let ipv6 = A::FAMILY == Family::Ipv6;
+        self.change(|list| match action {
+            Action::Remove => remove(list, &new, ipv6),
+            Action::Replace => match replaced(list, &new, ipv6) {
+                Some(at) => {
+                    list[at] = (new, now);
+                    drop_joined(list, at, ipv6);
+                }
+                None => insert(list, new, now, ipv6),
+            },
+            Action::Append => insert(list, new, now, true),
+            Action::Add => insert(list, new, now, ipv6),
+        });
+        true
+    }
+
+    /// Part of a dump: the kernel names the routes of a prefix in their order, so this one comes behind those that the
+    /// same dump has named, and before what is left from before. False if it is known to change nothing.
+    pub fn confirm<A: Address>(&mut self, route: Route<A>, now: Generation) -> bool {
+        let new = Entry::of(route);
+        if let List::One(one) = self
+            && one.0 == new
+        {
+            one.1 = now;
+            return false;
+        }
+        self.change(|list| {
+            list.retain(|(old, _)| !old.is_same(&new));
+            let order = rank(&new);
+            let at = list
+                .iter()
+                .position(|(old, generation)| rank(old) > order || (rank(old) == order && *generation != now))
+                .unwrap_or(list.len());
+            list.insert(at, (new, now));
+        });
+        true
+    }
+
+    /// Makes this the only route of the prefix: FRR sends what it has chosen. True if that is news.
+    pub fn set<A: Address>(&mut self, route: Route<A>, now: Generation) -> bool {
+        let new = Entry::of(route);
+        let news = !matches!(self, List::One(one) if one.0 == new);
+        *self = List::One(Box::new((new, now)));
+        news
+    }
+
+    /// Removes what is of another generation. True if something was.
+    pub fn sweep(&mut self, now: Generation) -> bool {
+        if self.slice().iter().all(|(_, generation)| *generation == now) {
+            return false;
+        }
+        self.change(|list| list.retain(|(_, generation)| *generation == now));
+        true
+    }
+}
+
+/// What decides who wins: the route for one type of service before that for any, then the metric.
+fn rank(entry: &Entry) -> (std::cmp::Reverse<u8>, u32) {
+    (std::cmp::Reverse(entry.tos), entry.metric)
+}
+
+/// Puts a new route in its place: `last` of those that rank the same, or first.
+fn insert(list: &mut Vec<(Entry, Generation)>, new: Entry, now: Generation, last: bool) {
+    // It may be told twice: by the event, and by a dump that began before it.
+    if let Some(same) = list.iter_mut().find(|(old, _)| old.is_same(&new)) {
+        *same = (new, now);
+        return;
+    }
+    // The kernel names all ways of an IPv6 route whenever one is added.
+    let joined = last && new.joins();
+    if joined && let Some(at) = list.iter().position(|(old, _)| is_joined(old, &new)) {
+        list[at] = (new, now);
+        return;
+    }
+    let order = rank(&new);
+    let before = |old: &Entry| if last { rank(old) > order } else { rank(old) >= order };
+    let at = list.iter().position(|(old, _)| before(old)).unwrap_or(list.len());
+    list.insert(at, (new, now));
+}
+
+/// True if both are ways of one IPv6 route, of which the new message names more.
+fn is_joined(old: &Entry, new: &Entry) -> bool {
+    rank(old) == rank(new)
+        && old.joins()
+        && ways(&old.hops).all(|(hop, _)| ways(&new.hops).any(|(other, _)| hop == other))
+}
+
+/// The route whose place a new one takes: the first that ranks the same; in IPv6 one of the same kind if there is one.
+fn replaced(list: &[(Entry, Generation)], new: &Entry, ipv6: bool) -> Option<usize> {
+    let first = |kind: bool| {
+        list.iter().position(|(old, _)| rank(old) == rank(new) && (!kind || old.joins() == new.joins()))
+    };
+    first(ipv6).or_else(|| first(false))
+}
+
+/// After a replacement in IPv6: other routes that would have been ways of the same are gone.
+fn drop_joined(list: &mut Vec<(Entry, Generation)>, at: usize, ipv6: bool) {
+    let (order, joins) = (rank(&list[at].0), list[at].0.joins());
+    if ipv6 && joins {
+        let mut index = 0;
+        list.retain(|(old, _)| {
+            index += 1;
+            index - 1 == at || !(rank(old) == order && old.joins())
+        });
+    }
+}
+
+fn remove(list: &mut Vec<(Entry, Generation)>, gone: &Entry, ipv6: bool) {
+    let same = |old: &Entry| old.is_same(gone);
+    if let Some(at) = list.iter().position(|(old, _)| same(old)) {
+        list.remove(at);
+        return;
+    }
+    // One way of several has gone.
+    let part = |old: &Entry| {
+        ipv6 && rank(old) == rank(gone)
+            && ways(&gone.hops).all(|(hop, _)| ways(&old.hops).any(|(o, _)| o == hop))
+    };
+    if ways(&gone.hops).next().is_some()
+        && let Some(at) = list.iter().position(|(old, _)| part(old))
+    {
+        let left: Vec<_> =
+            ways(&list[at].0.hops).filter(|(hop, _)| ways(&gone.hops).all(|(g, _)| g != *hop)).collect();
+        match *left {
+            [] => {
+                list.remove(at);
+            }
+            [(hop, _)] => list[at].0.hops = Hops::One(hop),
+            _ => list[at].0.hops = Hops::Many(left.into()),
+        }
+        return;
+    }
+    // The kernel may leave out of a removal what the route was like.
+    if gone.hops == Hops::None
+        && let Some(at) = list.iter().position(|(old, _)| rank(old) == rank(gone))
+    {
+        list.remove(at);
+    }
+}

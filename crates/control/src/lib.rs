@@ -1,0 +1,24 @@
+//! Linux as control plane.
+//!
+//! ```text
+//!  kernel ── netlink ──▶ Follower ─▶ Model ─▶ Publisher ─▶ RouteTable, Adjacencies ─▶ workers
+//!  FRR ───── FPM ──────────────────────┘
+//! ```
+//!
+//! Linux resolves neighbours and owns addresses; FRR or BIRD own routes. [`Model`] is what the kernel has told us, or,
+//! for routes, what FRR has; [`Publisher`] turns it into the tables that workers read. [`Control`] is the thread that
+//! does it all.
+#![forbid(unsafe_code)]
+
+pub mod fpm;
+pub mod kernel;
+pub mod link;
+pub mod netlink;
+mod publish;
+mod service;
+mod socket;
+
+pub use kernel::{Follower, Model};
+pub use publish::{BLACKHOLE, Counts as PublishCounts, PUNT, Publisher, Tables, object_number};
+pub use service::{Control, Handle, Settings, Source, Status};
+pub use socket::NetlinkSocket;

@@ -1,0 +1,84 @@
+//! Changes of interfaces, made at once: names, addresses, and moves between network namespaces.
+
+use crate::netlink::request::{LinkChange, Topic, dump, set_link};
+use crate::netlink::wire::Messages;
+use crate::netlink::{Action, Link, Message, decode};
+use crate::socket::{NetlinkSocket, Read};
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use std::io;
+use std::os::fd::AsFd;
+
+/// Room for one datagram: the kernel uses at most 32 KiB.
+pub(crate) const DATAGRAM: usize = 64 * 1024;
+
+/// The interfaces of the current network namespace.
+///
+/// # Errors
+/// Those of the system.
+pub fn links() -> io::Result<Vec<Link>> {
+    let mut links = Vec::new();
+    converse(&dump(Topic::Links, 1), |message| match message {
+        Message::Link(action, link) if action != Action::Remove => {
+            links.push(link);
+            None
+        }
+        Message::Done { .. } => Some(Ok(())),
+        _ => None,
+    })?;
+    Ok(links)
+}
+
+/// The interface of this name in the current network namespace.
+///
+/// # Errors
+/// Those of the system; `NotFound` if there is none.
+pub fn link(name: &str) -> io::Result<Link> {
+    let missing = || io::Error::new(io::ErrorKind::NotFound, format!("there is no interface {name}"));
+    links()?.into_iter().find(|link| link.name == name).ok_or_else(missing)
+}
+
+/// Changes an interface of the current network namespace.
+///
+/// # Errors
+/// Those of the system.
+pub fn change(index: u32, change: &LinkChange<'_>) -> io::Result<()> {
+    converse(&set_link(index, change, 1), |message| match message {
+        Message::Answer { errno: 0, .. } => Some(Ok(())),
+        _ => None,
+    })
+}
+
+/// Sends a request and hands over what comes back until `take` has enough.
+fn converse(request: &[u8], mut take: impl FnMut(Message) -> Option<io::Result<()>>) -> io::Result<()> {
+    /// Milliseconds that the kernel may think about it.
+    const PATIENCE: u16 = 5_000;
+    let socket = NetlinkSocket::open(0, 1 << 20)?;
+    socket.send(request)?;
+    let mut buffer = vec![0; DATAGRAM];
+    loop {
+        match socket.read(&mut buffer)? {
+            Read::Bytes(len) => {
+                for raw in Messages::new(&buffer[..len]) {
+                    let raw = raw.map_err(|e| io::Error::new(io::ErrorKind::InvalidData, e))?;
+                    match decode(&raw) {
+                        Message::Answer { errno, .. } if errno != 0 => {
+                            return Err(io::Error::from_raw_os_error(errno));
+                        }
+                        message => {
+                            if let Some(done) = take(message) {
+                                return done;
+                            }
+                        }
+                    }
+                }
+            }
+            Read::Nothing => {
+                let mut ready = [PollFd::new(socket.as_fd(), PollFlags::POLLIN)];
+                if poll(&mut ready, PollTimeout::from(PATIENCE))? == 0 {
+                    return Err(io::ErrorKind::TimedOut.into());
+                }
+            }
+            Read::Overrun => return Err(io::Error::other("messages of the kernel were lost")),
+        }
+    }
+}

@@ -1,0 +1,13 @@
+//! Netlink messages: framing, what they say, and requests.
+
+pub mod decode;
+pub mod message;
+pub mod numbers;
+pub mod request;
+pub mod wire;
+
+pub use decode::decode;
+pub use message::{
+    Action, Address, Hop, Hops, Kind, LOCAL_TABLE, Link, MAIN_TABLE, Message, Neighbour, NextHopObject,
+    ObjectTarget, Route,
+};

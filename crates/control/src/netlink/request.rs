@@ -1,0 +1,104 @@
+//! What we ask the kernel.
+
+use super::numbers::*;
+use super::wire::Builder;
+use std::net::IpAddr;
+
+const REQUEST: u16 = 0x1;
+const ACK: u16 = 0x4;
+const DUMP: u16 = 0x300;
+
+/// What can be dumped, in the order in which it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Topic {
+    /// Interfaces.
+    Links,
+    /// Addresses of the machine.
+    Addresses,
+    /// Neighbours.
+    Neighbours,
+    /// Next-hop objects.
+    NextHops,
+    /// IPv4 routes.
+    Routes4,
+    /// IPv6 routes.
+    Routes6,
+}
+
+impl Topic {
+    /// All, in order: what others refer to comes first.
+    pub const ALL: [Topic; 6] =
+        [Topic::Links, Topic::Addresses, Topic::Neighbours, Topic::NextHops, Topic::Routes4, Topic::Routes6];
+}
+
+/// Asks for everything that there is of a topic.
+pub fn dump(topic: Topic, sequence: u32) -> Vec<u8> {
+    // The fixed part of each: only the family, in its first byte, says anything.
+    let (kind, family, len) = match topic {
+        Topic::Links => (RTM_GETLINK, 0, 16),
+        Topic::Addresses => (RTM_GETADDR, 0, 8),
+        Topic::Neighbours => (RTM_GETNEIGH, 0, 12),
+        Topic::NextHops => (RTM_GETNEXTHOP, 0, 8),
+        Topic::Routes4 => (RTM_GETROUTE, AF_INET, 12),
+        Topic::Routes6 => (RTM_GETROUTE, AF_INET6, 12),
+    };
+    let mut body = vec![0; len];
+    body[0] = family;
+    Builder::new(kind, REQUEST | DUMP, sequence, &body).bytes()
+}
+
+/// Asks the kernel to find out, or to confirm, the Ethernet address of a neighbour, as if it had a packet for it.
+pub fn resolve(link: u32, ip: IpAddr) -> Vec<u8> {
+    const CREATE: u16 = 0x400;
+    const USE: u8 = 1;
+    let family = if ip.is_ipv4() { AF_INET } else { AF_INET6 };
+    let mut body = [0; 12];
+    body[0] = family;
+    body[4..8].copy_from_slice(&link.to_ne_bytes());
+    body[10] = USE;
+    let message = Builder::new(RTM_NEWNEIGH, REQUEST | CREATE, 0, &body);
+    match ip {
+        IpAddr::V4(ip) => message.with(1, &ip.octets()),
+        IpAddr::V6(ip) => message.with(1, &ip.octets()),
+    }
+    .bytes()
+}
+
+/// What may be changed about an interface.
+#[derive(Clone, Debug, Default)]
+pub struct LinkChange<'a> {
+    /// A new name.
+    pub name: Option<&'a str>,
+    /// A new Ethernet address.
+    pub mac: Option<[u8; 6]>,
+    /// A new MTU in bytes.
+    pub mtu: Option<u32>,
+    /// Up or down.
+    pub up: Option<bool>,
+    /// The network namespace to move to, as an open file of this process.
+    pub namespace: Option<i32>,
+}
+
+/// Asks for a change of an interface. The answer is an acknowledgement.
+pub fn set_link(index: u32, change: &LinkChange<'_>, sequence: u32) -> Vec<u8> {
+    let mut body = [0; 16];
+    body[4..8].copy_from_slice(&index.to_ne_bytes());
+    if let Some(up) = change.up {
+        body[8..12].copy_from_slice(&u32::from(up).to_ne_bytes());
+        body[12..16].copy_from_slice(&1u32.to_ne_bytes());
+    }
+    let mut message = Builder::new(RTM_SETLINK, REQUEST | ACK, sequence, &body);
+    if let Some(mac) = change.mac {
+        message = message.with(1, &mac);
+    }
+    if let Some(name) = change.name {
+        message = message.with(3, &[name.as_bytes(), &[0]].concat());
+    }
+    if let Some(mtu) = change.mtu {
+        message = message.with(4, &mtu.to_ne_bytes());
+    }
+    if let Some(namespace) = change.namespace {
+        message = message.with(28, &namespace.to_ne_bytes());
+    }
+    message.bytes()
+}

@@ -1,0 +1,230 @@
+//! From the model to the tables that workers read.
+//!
+//! Next hops are (gateway, port). Beside those of real ports there are some that stand for something else:
+//! - [`PUNT`]: the packet is for Linux, as it came. It never has an adjacency.
+//! - [`BLACKHOLE`]: the packet is lost; its adjacency leads to the output behind the last port.
+//! - [`object_number`]: a next-hop object. Routes over an object name only the object, so that a change of it is a change
+//!   of one adjacency, however many routes there are.
+//!
+//! A neighbour of a connected network becomes a route of its own; the rest of the network has a next hop without an
+//! adjacency, so that packets to neighbours that are not known go to Linux, which finds them out.
+
+mod adjacency;
+mod paths;
+mod routes;
+
+use crate::kernel::Model;
+use crate::netlink::{LOCAL_TABLE, Link, MAIN_TABLE};
+use epoch::Reader;
+use fib::{Address, Adjacencies, NextHop, Prefix, RouteTable};
+use paths::View;
+use std::collections::{HashMap, HashSet};
+use std::net::IpAddr;
+use std::sync::Arc;
+
+/// The port of the next hop of packets for Linux.
+pub const PUNT: u32 = u32::MAX;
+/// The port of the next hop of packets that are lost on purpose.
+pub const BLACKHOLE: u32 = u32::MAX - 1;
+/// Ports from here on stand for next-hop objects.
+const OBJECTS: u32 = 1 << 31;
+
+/// The next-hop object that a port number of a next hop stands for.
+pub fn object_number(port: u32) -> Option<u32> {
+    (OBJECTS..BLACKHOLE).contains(&port).then(|| port - OBJECTS)
+}
+
+/// Prefixes that are looked at in one go, so that news are read in between.
+const CHUNK: usize = 16 * 1024;
+
+/// The tables of a router, shared with its elements.
+#[derive(Clone)]
+pub struct Tables {
+    /// IPv4 routes.
+    pub routes4: Arc<RouteTable<u32>>,
+    /// What IPv4 packets to the next hops of `routes4` begin with.
+    pub adjacencies4: Arc<Adjacencies>,
+    /// IPv6 routes.
+    pub routes6: Arc<RouteTable<u128>>,
+    /// What IPv6 packets to the next hops of `routes6` begin with.
+    pub adjacencies6: Arc<Adjacencies>,
+}
+
+/// What has been published so far.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]
+pub struct Counts {
+    /// Changes of routes in the tables.
+    pub route_changes: u64,
+    /// Changes of adjacencies.
+    pub adjacency_changes: u64,
+    /// Routes that a table refused.
+    pub refused: u64,
+}
+
+/// See the module.
+pub struct Publisher {
+    tables: Tables,
+    /// Port numbers by interface number.
+    ports: HashMap<u32, u32>,
+    /// The output behind the last port, for [`BLACKHOLE`].
+    lost: u16,
+    started: bool,
+    /// Interfaces as they were last looked at.
+    links: HashMap<u32, LinkState>,
+    dirty4: Vec<Prefix<u32>>,
+    dirty6: Vec<Prefix<u128>>,
+    /// Objects that have an adjacency of their own.
+    indirect: HashSet<u32>,
+    /// What has been published so far.
+    pub counts: Counts,
+}
+
+/// One family of tables.
+struct Half<'a, A: Address> {
+    routes: &'a RouteTable<A>,
+    adjacencies: &'a Adjacencies,
+    dirty: &'a mut Vec<Prefix<A>>,
+}
+
+impl Publisher {
+    /// A publisher for tables that are still empty. `ports` are the interface numbers of the twins, by port.
+    pub fn new(tables: Tables, ports: &[u32]) -> Publisher {
+        let numbers = ports.iter().zip(0..).map(|(link, port)| (*link, port)).collect();
+        Publisher {
+            tables,
+            ports: numbers,
+            lost: u16::try_from(ports.len()).unwrap_or(u16::MAX - 1),
+            started: false,
+            links: HashMap::new(),
+            dirty4: Vec::new(),
+            dirty6: Vec::new(),
+            indirect: HashSet::new(),
+            counts: Counts::default(),
+        }
+    }
+
+    /// Publishes what has changed in `kernel`, and in `frr` if routes come from there. True if there is more to do,
+    /// because there was very much.
+    pub fn publish(&mut self, kernel: &mut Model, mut frr: Option<&mut Model>, reader: &mut Reader) -> bool {
+        let links = self.changed_links(kernel);
+        let neighbours = kernel.neighbours.take_changed();
+        let mut objects = kernel.next_hops.take_changed();
+        let (mut changed4, mut changed6) = (kernel.routes4.take_changed(), kernel.routes6.take_changed());
+        if let Some(frr) = &mut frr {
+            kernel.addresses.take_changed();
+            objects = frr.next_hops.take_changed();
+            let wanted = |table: u32| table == LOCAL_TABLE;
+            changed4.retain(|(table, _)| wanted(*table));
+            changed6.retain(|(table, _)| wanted(*table));
+            changed4.extend(frr.routes4.take_changed());
+            changed6.extend(frr.routes6.take_changed());
+        } else {
+            kernel.addresses.take_changed();
+        }
+        let (from4, from6) = (self.dirty4.len(), self.dirty6.len());
+        let ours = |table: u32| table == LOCAL_TABLE || table == MAIN_TABLE;
+        self.dirty4.extend(changed4.into_iter().filter(|(table, _)| ours(*table)).map(|(_, prefix)| prefix));
+        self.dirty6.extend(changed6.into_iter().filter(|(table, _)| ours(*table)).map(|(_, prefix)| prefix));
+        let view = View { kernel, routes: frr.as_deref().unwrap_or(kernel), ports: &self.ports };
+        let mut all = links == LinkNews::Usable;
+        if !objects.is_empty() || all {
+            let indirect: HashSet<u32> =
+                view.routes.next_hops.iter().map(|(id, _)| id).filter(|id| view.is_indirect(*id)).collect();
+            // Only then do routes over objects name something else than before.
+            all |= indirect != self.indirect || objects.iter().any(|id| !indirect.contains(id));
+            self.indirect = indirect;
+        }
+        let near = !neighbours.is_empty() || !objects.is_empty() || links != LinkNews::None || !self.started;
+        let (mut half4, mut half6) = (
+            Half {
+                routes: &self.tables.routes4,
+                adjacencies: &self.tables.adjacencies4,
+                dirty: &mut self.dirty4,
+            },
+            Half {
+                routes: &self.tables.routes6,
+                adjacencies: &self.tables.adjacencies6,
+                dirty: &mut self.dirty6,
+            },
+        );
+        let every = links != LinkNews::None || !self.started;
+        if near {
+            let changes = adjacency::Changes {
+                neighbours: &neighbours,
+                every,
+                objects: &self.indirect,
+                lost: self.lost,
+            };
+            self.counts.adjacency_changes += half4.adjacencies(&view, &changes, reader);
+            self.counts.adjacency_changes += half6.adjacencies(&view, &changes, reader);
+        }
+        half4.widen(&view, all || !self.started, &neighbours, from4);
+        half6.widen(&view, all || !self.started, &neighbours, from6);
+        self.started = true;
+        half4.routes(&view, reader, &mut self.counts);
+        half6.routes(&view, reader, &mut self.counts);
+        reader.quiescent();
+        !self.dirty4.is_empty() || !self.dirty6.is_empty()
+    }
+
+    /// True if this interface is a port's twin.
+    pub fn is_port(&self, link: u32) -> bool {
+        self.ports.contains_key(&link)
+    }
+
+    /// What interfaces have changed in that decides where packets go: nothing, their address, or whether they can be
+    /// used.
+    fn changed_links(&mut self, kernel: &mut Model) -> LinkNews {
+        let mut news = LinkNews::None;
+        for index in kernel.links.take_changed() {
+            let of = |link: &Link| LinkState { up: link.up, carrier: link.carrier, mac: link.mac };
+            let new = kernel.links.get(index).map(of);
+            let old = match new {
+                Some(new) => self.links.insert(index, new),
+                None => self.links.remove(&index),
+            };
+            let usable = |state: Option<LinkState>| state.map(|state| (state.up, state.carrier));
+            if usable(old) != usable(new) {
+                return self.all_links(kernel);
+            }
+            if old != new {
+                news = LinkNews::Addresses;
+            }
+        }
+        news
+    }
+
+    /// Takes note of all interfaces as they are.
+    fn all_links(&mut self, kernel: &mut Model) -> LinkNews {
+        kernel.links.take_changed();
+        let of = |link: &Link| LinkState { up: link.up, carrier: link.carrier, mac: link.mac };
+        self.links = kernel.links.iter().map(|(index, link)| (index, of(link))).collect();
+        LinkNews::Usable
+    }
+}
+
+/// What matters of an interface.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct LinkState {
+    up: bool,
+    carrier: bool,
+    mac: Option<[u8; 6]>,
+}
+
+/// What interfaces have changed in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum LinkNews {
+    None,
+    Addresses,
+    Usable,
+}
+
+/// The next hop that stands for Linux.
+const fn punt() -> NextHop {
+    NextHop { gateway: None, port: PUNT }
+}
+
+/// The address as one of this family.
+fn of_family<A: Address>(ip: IpAddr) -> Option<A> {
+    A::from_ip(ip)
+}

@@ -1,0 +1,177 @@
+//! What a route comes to: a next hop of a table.
+
+use super::{BLACKHOLE, OBJECTS, PUNT, punt};
+use crate::kernel::{Entry, Model, Routes};
+use crate::netlink::{Hop, Hops, Kind, LOCAL_TABLE, MAIN_TABLE, ObjectTarget};
+use fib::{Address, Family, NextHop, Prefix};
+use std::collections::HashMap;
+
+/// How deep groups of groups are followed. The kernel has one level.
+const DEPTH: u32 = 4;
+
+/// All that decides where packets go.
+pub struct View<'a> {
+    /// Links, neighbours, local addresses.
+    pub kernel: &'a Model,
+    /// Routes and next-hop objects: the kernel's, or FRR's.
+    pub routes: &'a Model,
+    /// Port numbers by interface number.
+    pub ports: &'a HashMap<u32, u32>,
+}
+
+/// The routes of one family in a model.
+pub trait In: Address {
+    /// The routes of this family.
+    fn of(model: &Model) -> &Routes<Self>;
+    /// Prefixes that are always Linux's unless there is a route.
+    fn base() -> &'static [(Self, u8)];
+    /// Addresses that are Linux's whatever routes there are.
+    fn is_private_to_links(prefix: Prefix<Self>) -> bool;
+}
+
+impl In for u32 {
+    fn of(model: &Model) -> &Routes<u32> {
+        &model.routes4
+    }
+
+    fn base() -> &'static [(u32, u8)] {
+        // Where nothing leads Linux answers "unreachable"; multicast; broadcast.
+        &[(0, 0), (0xe000_0000, 4), (u32::MAX, 32)]
+    }
+
+    fn is_private_to_links(prefix: Prefix<u32>) -> bool {
+        prefix.len() >= 4 && prefix.first() >> 28 == 0xe
+    }
+}
+
+impl In for u128 {
+    fn of(model: &Model) -> &Routes<u128> {
+        &model.routes6
+    }
+
+    fn base() -> &'static [(u128, u8)] {
+        &[(0, 0), (0xff << 120, 8), (0xfe80 << 112, 10)]
+    }
+
+    fn is_private_to_links(prefix: Prefix<u128>) -> bool {
+        let first = prefix.first();
+        (prefix.len() >= 8 && first >> 120 == 0xff) || (prefix.len() >= 10 && first >> 118 == 0xfe80 >> 6)
+    }
+}
+
+impl View<'_> {
+    /// The next hop of packets to `prefix`; `None` if it is to have no route of its own.
+    pub fn next_hop<A: In>(&self, prefix: Prefix<A>) -> Option<NextHop> {
+        if A::is_private_to_links(prefix) {
+            let is_there = A::base().iter().any(|(addr, len)| Prefix::new(*addr, *len) == Some(prefix));
+            return (is_there || self.entries(prefix).next().is_some()).then(punt);
+        }
+        self.entries(prefix)
+            .find_map(|entry| self.of_entry(entry))
+            .or_else(|| self.neighbour(prefix))
+            .or_else(|| {
+                A::base().iter().any(|(addr, len)| Prefix::new(*addr, *len) == Some(prefix)).then(punt)
+            })
+    }
+
+    /// The routes of a prefix, the one that wins first.
+    fn entries<A: In>(&self, prefix: Prefix<A>) -> impl Iterator<Item = &Entry> {
+        let local = A::of(self.kernel).get(LOCAL_TABLE, prefix);
+        // Routes for one type of service are not known to the tables.
+        local.chain(A::of(self.routes).get(MAIN_TABLE, prefix)).filter(|entry| entry.tos == 0)
+    }
+
+    /// The next hop of a route; `None` if it cannot be used, so that the next one of its prefix is.
+    fn of_entry(&self, entry: &Entry) -> Option<NextHop> {
+        match entry.kind {
+            Kind::Blackhole => Some(NextHop { gateway: None, port: BLACKHOLE }),
+            // Linux has the same route, and answers as it says.
+            Kind::Local | Kind::Unreachable | Kind::Prohibit | Kind::Throw => Some(punt()),
+            Kind::Unicast => match &entry.hops {
+                Hops::None => Some(punt()),
+                Hops::One(hop) => self.of_hop(hop),
+                Hops::Many(hops) => self.first(hops.iter().map(|(hop, _)| *hop)),
+                Hops::Object(id) => self.of_object(*id),
+            },
+        }
+    }
+
+    fn of_hop(&self, hop: &Hop) -> Option<NextHop> {
+        if hop.link == 0 || !self.is_up(hop) {
+            return (hop.link == 0).then(punt);
+        }
+        Some(match self.ports.get(&hop.link) {
+            Some(port) => NextHop { gateway: hop.gateway, port: *port },
+            // Linux forwards to interfaces that are not ours.
+            None => punt(),
+        })
+    }
+
+    /// The first of several ways that can be used, if possible one with a carrier.
+    fn first(&self, hops: impl Iterator<Item = Hop> + Clone) -> Option<NextHop> {
+        let carrier = |hop: &Hop| self.kernel.links.get(hop.link).is_some_and(|link| link.carrier);
+        hops.clone().filter(carrier).chain(hops).find_map(|hop| self.of_hop(&hop))
+    }
+
+    fn is_up(&self, hop: &Hop) -> bool {
+        self.kernel.links.get(hop.link).is_some_and(|link| link.up)
+    }
+
+    fn of_object(&self, id: u32) -> Option<NextHop> {
+        if self.is_indirect(id) {
+            return Some(NextHop { gateway: None, port: OBJECTS + id });
+        }
+        self.direct(id)
+    }
+
+    /// What an object leads to now.
+    pub fn direct(&self, id: u32) -> Option<NextHop> {
+        match self.routes.next_hops.get(id)? {
+            ObjectTarget::Blackhole => Some(NextHop { gateway: None, port: BLACKHOLE }),
+            _ => self.first(self.members(id, DEPTH).into_iter()),
+        }
+    }
+
+    /// True if routes over this object name the object and not what it leads to: if it leads to gateways only, and only
+    /// out of ports. (A destination on a link itself needs a route of its own for each neighbour.)
+    pub fn is_indirect(&self, id: u32) -> bool {
+        let members = self.members(id, DEPTH);
+        let good = |hop: &Hop| hop.gateway.is_some() && self.ports.contains_key(&hop.link);
+        id < PUNT - OBJECTS - 1 && !members.is_empty() && members.iter().all(good)
+    }
+
+    /// All ways of an object.
+    fn members(&self, id: u32, depth: u32) -> Vec<Hop> {
+        match self.routes.next_hops.get(id) {
+            Some(ObjectTarget::Hop(hop)) => vec![*hop],
+            Some(ObjectTarget::Group(members)) if depth > 0 => {
+                members.iter().flat_map(|(member, _)| self.members(*member, depth - 1)).collect()
+            }
+            _ => Vec::new(),
+        }
+    }
+
+    /// The next hop of a single address that is a known neighbour on a connected network.
+    fn neighbour<A: In>(&self, prefix: Prefix<A>) -> Option<NextHop> {
+        if u32::from(prefix.len()) != A::BITS {
+            return None;
+        }
+        let addr = prefix.first();
+        let longest = [(self.kernel, LOCAL_TABLE), (self.routes, MAIN_TABLE)]
+            .into_iter()
+            .filter_map(|(model, table)| A::of(model).lookup(table, addr))
+            .max_by_key(|(prefix, _)| prefix.len());
+        let NextHop { gateway: None, port } = longest.and_then(|(_, entry)| self.of_entry(entry))? else {
+            return None;
+        };
+        let link = self.ports.iter().find(|(_, number)| **number == port).map(|(link, _)| *link)?;
+        let ip = addr.to_ip();
+        self.kernel.neighbours.get((link, ip))?.usable()?;
+        Some(NextHop { gateway: Some(ip), port })
+    }
+
+    /// True if neighbours of this family may be in the way of a change of `prefix`.
+    pub fn covers_neighbours<A: In>(prefix: Prefix<A>) -> bool {
+        u32::from(prefix.len()) < A::BITS && (A::FAMILY == Family::Ipv4 || !A::is_private_to_links(prefix))
+    }
+}

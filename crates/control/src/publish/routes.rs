@@ -1,0 +1,73 @@
+//! Routes of the model as routes of a table.
+
+use super::paths::{In, View};
+use super::{CHUNK, Counts, Half, of_family};
+use crate::netlink::{LOCAL_TABLE, MAIN_TABLE};
+use epoch::Reader;
+use fib::{Prefix, Route, RouteChange};
+use std::collections::HashSet;
+use std::net::IpAddr;
+
+impl<A: In> Half<'_, A> {
+    /// Adds to the prefixes that need a look those that depend on what has changed: neighbours, and
+    /// the prefixes behind the first `from`. `all`: any may.
+    pub fn widen(&mut self, view: &View<'_>, all: bool, neighbours: &HashSet<(u32, IpAddr)>, from: usize) {
+        let host = |ip: IpAddr| of_family::<A>(ip).map(Prefix::host);
+        if all {
+            let local = A::of(view.kernel).table(LOCAL_TABLE).map(|(prefix, _)| prefix);
+            let main = A::of(view.routes).table(MAIN_TABLE).map(|(prefix, _)| prefix);
+            self.dirty.extend(local.chain(main));
+            self.dirty.extend(A::base().iter().filter_map(|(addr, len)| Prefix::new(*addr, *len)));
+        }
+        let fresh = if view.kernel.neighbours.is_empty() {
+            &[][..]
+        } else {
+            self.dirty.get(from..).unwrap_or_default()
+        };
+        let wide: HashSet<Prefix<A>> =
+            fresh.iter().copied().filter(|prefix| View::covers_neighbours(*prefix)).collect();
+        if all || !wide.is_empty() {
+            for ((_, ip), _) in view.kernel.neighbours.iter() {
+                let Some(prefix) = host(ip) else { continue };
+                let under = |len: u8| Prefix::new(prefix.first(), len).is_some_and(|p| wide.contains(&p));
+                if all || (0..A::BITS as u8).any(under) {
+                    self.dirty.push(prefix);
+                }
+            }
+        }
+        self.dirty.extend(neighbours.iter().filter_map(|(_, ip)| host(*ip)));
+    }
+
+    /// Brings the routes of some prefixes that need it up to date.
+    pub fn routes(&mut self, view: &View<'_>, reader: &mut Reader, counts: &mut Counts) {
+        let rest = self.dirty.len().saturating_sub(CHUNK);
+        let mut changes = Vec::new();
+        let mut seen = HashSet::new();
+        for prefix in self.dirty.drain(rest..) {
+            if !seen.insert(prefix) {
+                continue;
+            }
+            let old = self.routes.get(prefix).map(|route| route.next_hop);
+            match view.next_hop(prefix) {
+                new if new == old => {}
+                Some(next_hop) => changes.push(RouteChange::Set(Route { prefix, next_hop })),
+                None => changes.push(RouteChange::Remove(prefix, None)),
+            }
+        }
+        if changes.is_empty() {
+            return;
+        }
+        counts.route_changes += changes.len() as u64;
+        let known = self.routes.next_hops(reader).len();
+        if self.routes.apply(&changes).is_err() {
+            // Only for want of next hops; whatever fits is better than nothing.
+            counts.refused +=
+                changes.iter().filter(|change| self.routes.apply(&[**change]).is_err()).count() as u64;
+        }
+        reader.quiescent();
+        let hops = self.routes.next_hops(reader);
+        if hops.len() != known {
+            self.adjacencies.cover(hops);
+        }
+    }
+}

@@ -1,0 +1,311 @@
+//! The thread that reads, keeps the model and publishes.
+//!
+//! ```text
+//!   loop:  wait for netlink, FPM, or the end
+//!          read what is there, for a few milliseconds at most ─▶ model
+//!          publish what has changed, a bounded number of prefixes ─▶ tables
+//! ```
+
+use crate::fpm::Session;
+use crate::kernel::{self, Follower, Model};
+use crate::link::DATAGRAM;
+use crate::netlink::request;
+use crate::netlink::wire::Messages;
+use crate::publish::{self, Publisher, Tables};
+use crate::socket::{GROUPS, NetlinkSocket, Read};
+use epoch::Reader;
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use nix::sys::eventfd::{EfdFlags, EventFd};
+use std::io::{self, Read as _};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::os::fd::AsFd;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+
+/// So long it reads without publishing.
+const READ_FOR: Duration = Duration::from_millis(5);
+/// How often it asks the kernel to confirm neighbours that nobody has spoken with: the kernel does not see what the
+/// workers send.
+const CONFIRM: Duration = Duration::from_secs(20);
+/// Neighbours that it asks for at once.
+const CONFIRM_MOST: usize = 1024;
+
+/// Where routes come from; the kernel's local table is always used.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Source {
+    /// From the kernel's main table.
+    #[default]
+    Kernel,
+    /// From zebra, which connects to this address.
+    Fpm(SocketAddr),
+}
+
+/// How to run.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// Interface numbers of the twins, by port.
+    pub ports: Vec<u32>,
+    /// Where routes come from.
+    pub source: Source,
+    /// Bytes of messages that may wait in the kernel.
+    pub buffer: usize,
+}
+
+impl Settings {
+    /// Enough for a full table announced by a fast daemon while this thread publishes.
+    pub const BUFFER: usize = 64 << 20;
+}
+
+/// What there is to see from outside.
+#[derive(Clone, Debug, Default, serde::Serialize)]
+pub struct Status {
+    /// Everything that the kernel has was read, and FRR has sent its first lot.
+    pub synced: bool,
+    /// Everything read was published.
+    pub published: bool,
+    /// Netlink.
+    pub netlink: kernel::Counts,
+    /// Messages of FRR on the current connection; absent if there is none.
+    pub fpm_messages: Option<u64>,
+    /// Tables.
+    pub publish: publish::Counts,
+}
+
+/// What the thread shares with others.
+#[derive(Default)]
+struct Shared {
+    models: Mutex<Models>,
+    status: Mutex<Status>,
+}
+
+#[derive(Default)]
+struct Models {
+    kernel: Model,
+    frr: Option<Model>,
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// The running thread; dropping it ends the thread.
+pub struct Handle {
+    shared: Arc<Shared>,
+    wake: Arc<EventFd>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Handle {
+    /// What the thread has done.
+    pub fn status(&self) -> Status {
+        lock(&self.shared.status).clone()
+    }
+
+    /// Looks at the kernel's model, and at FRR's routes if they come from there. The thread waits meanwhile.
+    pub fn look<R>(&self, look: impl FnOnce(&Model, Option<&Model>) -> R) -> R {
+        let models = lock(&self.shared.models);
+        look(&models.kernel, models.frr.as_ref())
+    }
+
+    /// Waits until everything that was there is published; false if that takes longer than `limit`.
+    pub fn wait(&self, limit: Duration) -> bool {
+        let deadline = Instant::now() + limit;
+        loop {
+            let status = self.status();
+            if status.synced && status.published {
+                return true;
+            }
+            if Instant::now() >= deadline {
+                return false;
+            }
+            thread::sleep(Duration::from_millis(2));
+        }
+    }
+}
+
+impl Drop for Handle {
+    fn drop(&mut self) {
+        // The counter cannot overflow by this.
+        let _ = self.wake.write(1);
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
+
+/// What the thread owns.
+pub struct Control {
+    socket: NetlinkSocket,
+    listener: Option<TcpListener>,
+    connection: Option<(TcpStream, Session)>,
+    follower: Follower,
+    publisher: Publisher,
+    wake: Arc<EventFd>,
+    shared: Arc<Shared>,
+    start: Instant,
+    confirmed: Duration,
+    buffer: Vec<u8>,
+}
+
+impl Control {
+    /// Opens sockets in the current network namespace and starts the thread.
+    ///
+    /// # Errors
+    /// If a socket or the thread cannot be had.
+    pub fn start(settings: &Settings, tables: Tables) -> io::Result<Handle> {
+        let shared = Arc::new(Shared::default());
+        let listener = match settings.source {
+            Source::Kernel => None,
+            Source::Fpm(address) => {
+                lock(&shared.models).frr = Some(Model::default());
+                let listener = TcpListener::bind(address)?;
+                listener.set_nonblocking(true)?;
+                Some(listener)
+            }
+        };
+        let wake = Arc::new(EventFd::from_flags(EfdFlags::EFD_CLOEXEC | EfdFlags::EFD_NONBLOCK)?);
+        let control = Control {
+            socket: NetlinkSocket::open(GROUPS, settings.buffer)?,
+            listener,
+            connection: None,
+            follower: Follower::new(),
+            publisher: Publisher::new(tables, &settings.ports),
+            wake: wake.clone(),
+            shared: shared.clone(),
+            start: Instant::now(),
+            confirmed: Duration::ZERO,
+            buffer: vec![0; DATAGRAM],
+        };
+        let thread = thread::Builder::new().name("control".to_owned()).spawn(move || control.run())?;
+        Ok(Handle { shared, wake, thread: Some(thread) })
+    }
+
+    fn now(&self) -> Duration {
+        self.start.elapsed()
+    }
+
+    fn run(mut self) {
+        let mut reader = Reader::new();
+        let mut more = true;
+        while !reader.offline(|| self.wait(more)) {
+            let shared = self.shared.clone();
+            let mut models = lock(&shared.models);
+            let Models { kernel, frr } = &mut *models;
+            self.read_netlink(kernel);
+            if let Some(frr) = frr {
+                self.read_fpm(frr);
+            }
+            self.confirm(kernel);
+            more = self.publisher.publish(kernel, frr.as_mut(), &mut reader);
+            self.tell(more);
+        }
+    }
+
+    /// Waits for something to do; true at the end. Does not wait if there is `more` to do anyway.
+    fn wait(&mut self, more: bool) -> bool {
+        let now = self.now();
+        let mut limit = CONFIRM.min(self.follower.wait(now).unwrap_or(CONFIRM));
+        if self.connection.as_ref().is_some_and(|(_, session)| !session.is_synced()) {
+            limit = limit.min(Session::QUIET / 4);
+        }
+        let limit = if more { Duration::ZERO } else { limit + Duration::from_millis(1) };
+        let limit = PollTimeout::try_from(limit).unwrap_or(PollTimeout::ZERO);
+        let mut fds = vec![self.wake.as_fd(), self.socket.as_fd()];
+        fds.extend(self.listener.as_ref().map(AsFd::as_fd));
+        fds.extend(self.connection.as_ref().map(|(stream, _)| stream.as_fd()));
+        let mut fds: Vec<_> = fds.into_iter().map(|fd| PollFd::new(fd, PollFlags::POLLIN)).collect();
+        // Interrupted is as good as nothing there.
+        let _ = poll(&mut fds, limit);
+        fds.first().and_then(PollFd::any).unwrap_or(false)
+    }
+
+    fn read_netlink(&mut self, model: &mut Model) {
+        let begun = Instant::now();
+        while begun.elapsed() < READ_FOR {
+            let now = self.now();
+            if let Some(request) = self.follower.request(model, now)
+                && self.socket.send(&request).is_err()
+            {
+                // As if the answer had been lost.
+                self.follower.overrun();
+            }
+            match self.socket.read(&mut self.buffer) {
+                Ok(Read::Bytes(len)) => {
+                    for raw in Messages::new(self.buffer.get(..len).unwrap_or_default()) {
+                        match raw {
+                            Ok(raw) => self.follower.take(&raw, model, now),
+                            Err(_) => self.follower.counts.malformed += 1,
+                        }
+                    }
+                }
+                Ok(Read::Overrun) => self.follower.overrun(),
+                Ok(Read::Nothing) | Err(_) => break,
+            }
+        }
+    }
+
+    fn read_fpm(&mut self, model: &mut Model) {
+        let now = self.now();
+        // A new connection takes the place of the old one: zebra has been restarted.
+        if let Some(Ok((stream, _))) = self.listener.as_ref().map(TcpListener::accept)
+            && stream.set_nonblocking(true).is_ok()
+        {
+            self.connection = Some((stream, Session::new(model, now)));
+        }
+        let Some((stream, session)) = &mut self.connection else { return };
+        let begun = Instant::now();
+        let open = loop {
+            if begun.elapsed() >= READ_FOR {
+                break true;
+            }
+            match stream.read(&mut self.buffer) {
+                Ok(0) => break false,
+                Ok(len) => {
+                    let bytes = self.buffer.get(..len).unwrap_or_default();
+                    if let Err(error) = session.feed(bytes, model, now) {
+                        eprintln!("warning: FPM: {error}; the connection is closed");
+                        break false;
+                    }
+                }
+                Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
+                Err(e) => break e.kind() == io::ErrorKind::WouldBlock,
+            }
+        };
+        if session.is_quiet(now) {
+            session.sweep(model);
+        }
+        if !open {
+            // Its routes stay until the next connection has sent what there is.
+            self.connection = None;
+        }
+    }
+
+    /// Asks the kernel to look after the neighbours that only workers send to: it takes them for unused.
+    fn confirm(&mut self, model: &Model) {
+        let now = self.now();
+        if now.saturating_sub(self.confirmed) < CONFIRM {
+            return;
+        }
+        self.confirmed = now;
+        let stale = model.neighbours.iter().filter(|((link, _), one)| {
+            one.state == crate::netlink::Neighbour::STALE && self.publisher.is_port(*link)
+        });
+        for ((link, ip), _) in stale.take(CONFIRM_MOST) {
+            // One that is not asked for now is in the next round.
+            let _ = self.socket.send(&request::resolve(link, ip));
+        }
+    }
+
+    fn tell(&self, more: bool) {
+        let fpm = self.connection.as_ref().map(|(_, session)| session);
+        let frr_synced = self.listener.is_none() || fpm.is_some_and(Session::is_synced);
+        *lock(&self.shared.status) = Status {
+            synced: self.follower.is_synced() && frr_synced,
+            published: !more,
+            netlink: self.follower.counts,
+            fpm_messages: fpm.map(|session| session.messages),
+            publish: self.publisher.counts,
+        };
+    }
+}

@@ -1,0 +1,74 @@
+//! A netlink socket of the current network namespace.
+
+use nix::errno::Errno;
+use nix::sys::socket::{
+    AddressFamily, MsgFlags, NetlinkAddr, SockFlag, SockProtocol, SockType, bind, recv, send, setsockopt,
+    socket, sockopt,
+};
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+
+/// Groups to listen to: interfaces, neighbours, addresses and routes of both families, next-hop objects (group n is bit
+/// n − 1).
+pub const GROUPS: u32 = 1 | 1 << 2 | 1 << 4 | 1 << 6 | 1 << 8 | 1 << 10 | 1 << 31;
+
+/// A socket to the kernel's routing subsystem. Reads do not block.
+#[derive(Debug)]
+pub struct NetlinkSocket(OwnedFd);
+
+/// What a read gave.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Read {
+    /// A datagram of so many bytes.
+    Bytes(usize),
+    /// Nothing more for now.
+    Nothing,
+    /// The kernel had to drop messages.
+    Overrun,
+}
+
+impl NetlinkSocket {
+    /// Opens a socket that listens to `groups`, with room for `buffer` bytes of messages that were not read yet; less if
+    /// this process may not have as much.
+    ///
+    /// # Errors
+    /// Those of the system.
+    pub fn open(groups: u32, buffer: usize) -> io::Result<NetlinkSocket> {
+        let flags = SockFlag::SOCK_CLOEXEC | SockFlag::SOCK_NONBLOCK;
+        let fd = socket(AddressFamily::Netlink, SockType::Raw, flags, SockProtocol::NetlinkRoute)?;
+        // The kernel doubles it.
+        if setsockopt(&fd, sockopt::RcvBufForce, &(buffer / 2)).is_err() {
+            setsockopt(&fd, sockopt::RcvBuf, &(buffer / 2))?;
+        }
+        bind(fd.as_raw_fd(), &NetlinkAddr::new(0, groups))?;
+        Ok(NetlinkSocket(fd))
+    }
+
+    /// Sends one request.
+    ///
+    /// # Errors
+    /// Those of the system.
+    pub fn send(&self, request: &[u8]) -> io::Result<()> {
+        send(self.0.as_raw_fd(), request, MsgFlags::empty())?;
+        Ok(())
+    }
+
+    /// Reads one datagram.
+    ///
+    /// # Errors
+    /// Those of the system.
+    pub fn read(&self, buffer: &mut [u8]) -> io::Result<Read> {
+        match recv(self.0.as_raw_fd(), buffer, MsgFlags::empty()) {
+            Ok(len) => Ok(Read::Bytes(len)),
+            Err(Errno::EAGAIN | Errno::EINTR) => Ok(Read::Nothing),
+            Err(Errno::ENOBUFS) => Ok(Read::Overrun),
+            Err(errno) => Err(errno.into()),
+        }
+    }
+}
+
+impl AsFd for NetlinkSocket {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.0.as_fd()
+    }
+}

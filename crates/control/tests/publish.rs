@@ -1,0 +1,163 @@
+//! What the tables hold for a model, and what does not change in them.
+#![expect(clippy::unwrap_used, reason = "the helpers of a test")]
+
+use control::netlink::{
+    Action, Hop, Hops, Kind, LOCAL_TABLE, Link, MAIN_TABLE, Message, Neighbour, NextHopObject, ObjectTarget,
+    Route,
+};
+use control::{BLACKHOLE, Model, PUNT, Publisher, Tables, object_number};
+use epoch::Reader;
+use fib::{LinearTable, NextHop, Prefix4, RouteTable};
+use std::sync::Arc;
+
+/// Interfaces 11 and 12 are ports 0 and 1, interface 13 is none.
+struct World {
+    model: Model,
+    publisher: Publisher,
+    tables: Tables,
+    reader: Reader,
+}
+
+impl World {
+    fn new() -> World {
+        let tables = Tables {
+            routes4: Arc::new(RouteTable::new(LinearTable::new())),
+            adjacencies4: Arc::default(),
+            routes6: Arc::new(RouteTable::new(LinearTable::new())),
+            adjacencies6: Arc::default(),
+        };
+        let publisher = Publisher::new(tables.clone(), &[11, 12]);
+        let mut world = World { model: Model::default(), publisher, tables, reader: Reader::new() };
+        (11..14).for_each(|index| world.link(index, true));
+        world
+    }
+
+    fn tell(&mut self, message: Message) {
+        self.model.apply(message, false);
+    }
+
+    fn link(&mut self, index: u32, up: bool) {
+        let mac = Some([2, 0, 0, 0, 0, index as u8]);
+        self.tell(Message::Link(Action::Add, Link { index, up, carrier: up, mac, ..Link::default() }));
+    }
+
+    fn route(&mut self, prefix: &str, metric: u32, hops: Hops) {
+        self.route_of(MAIN_TABLE, prefix, metric, Kind::Unicast, hops);
+    }
+
+    fn route_of(&mut self, table: u32, prefix: &str, metric: u32, kind: Kind, hops: Hops) {
+        let prefix = prefix.parse().unwrap();
+        let route = Route { table, prefix, metric, tos: 0, protocol: 4, kind, hops, mtu: None };
+        self.tell(Message::Route4(Action::Add, route));
+    }
+
+    fn object(&mut self, id: u32, to: ObjectTarget) {
+        self.tell(Message::NextHop(Action::Replace, NextHopObject { id, to }));
+    }
+
+    fn neighbour(&mut self, action: Action, link: u32, ip: [u8; 4], state: u16) {
+        let mac = Some([4, 0, 0, 0, 0, ip[3]]);
+        self.tell(Message::Neighbour(action, Neighbour { link, ip: ip.into(), mac, state }));
+    }
+
+    fn publish(&mut self) {
+        assert!(!self.publisher.publish(&mut self.model, None, &mut self.reader));
+    }
+
+    /// The next hop of exactly this prefix.
+    fn hop(&self, prefix: &str) -> Option<NextHop> {
+        self.tables.routes4.get(prefix.parse::<Prefix4>().unwrap()).map(|route| route.next_hop)
+    }
+
+    /// Output and destination address of a next hop.
+    fn way(&self, hop: NextHop) -> Option<(u16, u8)> {
+        self.tables.adjacencies4.get(hop).map(|adjacency| (adjacency.output, adjacency.header[5]))
+    }
+}
+
+fn via(link: u32, last: u8) -> Hop {
+    Hop { gateway: Some([10, 0, link as u8, last].into()), link }
+}
+
+fn port(port: u32) -> Option<NextHop> {
+    Some(NextHop { gateway: None, port })
+}
+
+#[test]
+fn each_kind_of_route_has_its_next_hop() {
+    let mut world = World::new();
+    world.route("10.1.0.0/16", 20, Hops::One(via(11, 1)));
+    world.route("10.1.0.0/16", 10, Hops::One(via(12, 1)));
+    world.route("10.2.0.0/16", 0, Hops::One(via(13, 1)));
+    world.route("10.0.11.0/24", 0, Hops::One(Hop { gateway: None, link: 11 }));
+    world.route_of(MAIN_TABLE, "10.3.0.0/16", 0, Kind::Blackhole, Hops::None);
+    world.route_of(MAIN_TABLE, "10.4.0.0/16", 0, Kind::Prohibit, Hops::None);
+    world.route_of(LOCAL_TABLE, "10.0.11.9/32", 0, Kind::Local, Hops::One(Hop { gateway: None, link: 11 }));
+    world.route_of(7, "10.5.0.0/16", 0, Kind::Unicast, Hops::One(via(11, 1)));
+    world.publish();
+    let gateway = NextHop { gateway: Some([10, 0, 12, 1].into()), port: 1 };
+    assert_eq!((world.hop("10.1.0.0/16"), world.hop("10.2.0.0/16")), (Some(gateway), port(PUNT)));
+    assert_eq!((world.hop("10.0.11.0/24"), world.hop("10.0.11.9/32")), (port(0), port(PUNT)));
+    assert_eq!((world.hop("10.3.0.0/16"), world.hop("10.4.0.0/16")), (port(BLACKHOLE), port(PUNT)));
+    assert_eq!((world.hop("10.5.0.0/16"), world.hop("0.0.0.0/0")), (None, port(PUNT)));
+    assert_eq!((world.way(port(BLACKHOLE).unwrap()), world.way(port(PUNT).unwrap())), (Some((2, 0)), None));
+    // The better one's interface goes down; then both are gone.
+    world.link(12, false);
+    world.publish();
+    assert_eq!(world.hop("10.1.0.0/16"), Some(NextHop { gateway: Some([10, 0, 11, 1].into()), port: 0 }));
+    world.link(11, false);
+    world.publish();
+    assert_eq!((world.hop("10.1.0.0/16"), world.hop("10.0.11.0/24")), (None, None));
+}
+
+#[test]
+fn neighbours_of_connected_networks_are_routes() {
+    let mut world = World::new();
+    world.neighbour(Action::Add, 11, [10, 0, 11, 7], 2);
+    world.publish();
+    assert_eq!(world.hop("10.0.11.7/32"), None, "no network yet");
+    world.route("10.0.11.0/24", 0, Hops::One(Hop { gateway: None, link: 11 }));
+    world.publish();
+    let neighbour = NextHop { gateway: Some([10, 0, 11, 7].into()), port: 0 };
+    assert_eq!((world.hop("10.0.11.7/32"), world.way(neighbour)), (Some(neighbour), Some((0, 7))));
+    // Behind a gateway of the other port now.
+    world.route("10.0.11.4/30", 0, Hops::One(via(12, 1)));
+    world.publish();
+    assert_eq!(world.hop("10.0.11.7/32"), None);
+    world.neighbour(Action::Add, 11, [10, 0, 11, 9], 2);
+    world.publish();
+    assert!(world.hop("10.0.11.9/32").is_some());
+    // Failed, then gone.
+    world.neighbour(Action::Add, 11, [10, 0, 11, 9], 0x20);
+    world.publish();
+    let gone = NextHop { gateway: Some([10, 0, 11, 9].into()), port: 0 };
+    assert_eq!((world.hop("10.0.11.9/32"), world.way(gone)), (None, None));
+}
+
+#[test]
+fn a_change_of_an_object_changes_no_route() {
+    let mut world = World::new();
+    world.neighbour(Action::Add, 11, [10, 0, 11, 1], 2);
+    world.neighbour(Action::Add, 12, [10, 0, 12, 2], 2);
+    world.object(1, ObjectTarget::Hop(via(11, 1)));
+    world.object(2, ObjectTarget::Hop(via(12, 2)));
+    world.object(9, ObjectTarget::Group(vec![(1, 1), (2, 1)]));
+    (0..100).for_each(|i| world.route(&format!("20.{i}.0.0/16"), 0, Hops::Object(9)));
+    world.publish();
+    let hop = world.hop("20.7.0.0/16").unwrap();
+    assert_eq!((object_number(hop.port), world.way(hop)), (Some(9), Some((0, 1))));
+    let before = world.publisher.counts;
+    // A member's interface loses its carrier: everything moves to the other.
+    let link = Link { carrier: false, ..world.model.links.get(11).unwrap().clone() };
+    world.tell(Message::Link(Action::Add, link));
+    world.publish();
+    assert_eq!((world.hop("20.7.0.0/16"), world.way(hop)), (Some(hop), Some((1, 2))));
+    world.object(9, ObjectTarget::Group(vec![(1, 1)]));
+    world.publish();
+    assert_eq!((world.hop("20.7.0.0/16"), world.way(hop)), (Some(hop), Some((0, 1))));
+    assert_eq!(world.publisher.counts.route_changes, before.route_changes);
+    // One that leads onto a link itself does: its neighbours are routes.
+    world.object(9, ObjectTarget::Hop(Hop { gateway: None, link: 12 }));
+    world.publish();
+    assert_eq!((world.hop("20.7.0.0/16"), world.way(hop)), (port(1), None));
+}

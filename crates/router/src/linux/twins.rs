@@ -1,0 +1,129 @@
+//! Ports taken from Linux, and their twins given to it.
+
+use super::Namespaces;
+use control::link::{change, link};
+use control::netlink::request::LinkChange;
+use std::fs;
+use std::io;
+
+/// A port, as it was found.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Port {
+    /// The interface's name, and that of its twin.
+    pub name: String,
+    /// What the twin is called before it gets its name.
+    pub tap: String,
+    /// Ethernet address.
+    pub mac: [u8; 6],
+    /// Longest packet in bytes.
+    pub mtu: u32,
+    /// It was set up.
+    pub up: bool,
+}
+
+impl Port {
+    /// Looks at an interface of the current namespace, which becomes port number `index`.
+    ///
+    /// # Errors
+    /// What to tell the user.
+    pub fn find(name: &str, index: usize) -> Result<Port, String> {
+        let found = link(name).map_err(|e| match e.kind() {
+            io::ErrorKind::NotFound => format!("{e}; ports are Linux interfaces of this network namespace"),
+            _ => format!("{name}: {e}"),
+        })?;
+        let mac = found.mac.ok_or_else(|| format!("{name} has no Ethernet address"))?;
+        Ok(Port { name: name.to_owned(), tap: format!("rbtwin{index}"), mac, mtu: found.mtu, up: found.up })
+    }
+}
+
+/// Ports that are in the private namespace. Dropping it gives them back.
+#[derive(Debug)]
+pub struct Twins<'a> {
+    namespaces: &'a Namespaces,
+    taken: Vec<Port>,
+}
+
+impl<'a> Twins<'a> {
+    /// Moves the ports into the private namespace, and sets them up there.
+    ///
+    /// # Errors
+    /// What to tell the user; what was taken is given back.
+    pub fn take(namespaces: &'a Namespaces, ports: &[Port]) -> Result<Twins<'a>, String> {
+        let mut twins = Twins { namespaces, taken: Vec::new() };
+        for port in ports {
+            let there = LinkChange { namespace: Some(namespaces.private()), ..LinkChange::default() };
+            link(&port.name)
+                .and_then(|found| change(found.index, &there))
+                .map_err(|e| format!("{}: cannot be moved to a namespace of its own: {e}", port.name))?;
+            twins.taken.push(port.clone());
+        }
+        let up = || -> io::Result<()> {
+            namespaces.enter_private()?;
+            for port in ports {
+                change(link(&port.name)?.index, &LinkChange { up: Some(true), ..LinkChange::default() })?;
+            }
+            Ok(())
+        };
+        let done = up();
+        let back = namespaces.enter_caller();
+        done.and(back).map_err(|e| format!("the ports cannot be set up: {e}"))?;
+        Ok(twins)
+    }
+
+    /// Gives the taps, which are in the private namespace now, to the caller's under the names of their ports. The
+    /// calling thread is in the caller's namespace afterwards. Returns their interface numbers, by port.
+    ///
+    /// # Errors
+    /// Those of the system.
+    pub fn hand_over(&self) -> io::Result<Vec<u32>> {
+        self.namespaces.enter_private()?;
+        for port in &self.taken {
+            let tap = link(&port.tap)?.index;
+            let same = LinkChange {
+                up: Some(false),
+                mac: Some(port.mac),
+                mtu: Some(port.mtu),
+                ..LinkChange::default()
+            };
+            change(tap, &same)?;
+            let there = LinkChange {
+                namespace: Some(self.namespaces.caller()),
+                name: Some(&port.name),
+                ..LinkChange::default()
+            };
+            change(tap, &there)?;
+        }
+        self.namespaces.enter_caller()?;
+        let mut numbers = Vec::new();
+        for port in &self.taken {
+            // Linux forwards IPv6 between any interfaces or none. A kernel without it does not.
+            for which in [format!("ipv4/conf/{}", port.name), "ipv6/conf/all".to_owned()] {
+                let _ = fs::write(format!("/proc/sys/net/{which}/forwarding"), "1");
+            }
+            let twin = link(&port.name)?.index;
+            change(twin, &LinkChange { up: Some(port.up), ..LinkChange::default() })?;
+            numbers.push(twin);
+        }
+        Ok(numbers)
+    }
+}
+
+impl Drop for Twins<'_> {
+    fn drop(&mut self) {
+        let give_back = || -> io::Result<()> {
+            self.namespaces.enter_private()?;
+            for port in &self.taken {
+                let back = LinkChange { namespace: Some(self.namespaces.caller()), ..LinkChange::default() };
+                change(link(&port.name)?.index, &back)?;
+            }
+            self.namespaces.enter_caller()?;
+            for port in self.taken.iter().filter(|port| port.up) {
+                change(link(&port.name)?.index, &LinkChange { up: Some(true), ..LinkChange::default() })?;
+            }
+            Ok(())
+        };
+        if let Err(e) = give_back() {
+            eprintln!("error: an interface could not be given back to Linux: {e}");
+        }
+    }
+}
