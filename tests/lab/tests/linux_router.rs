@@ -45,6 +45,7 @@ impl Stage {
         }
         inside.set("net/ipv6/conf/all/disable_ipv6", "0")?;
         inside.set("net/ipv6/conf/default/disable_ipv6", "0")?;
+        inside.set("net/ipv4/icmp_ratelimit", "0")?;
         let directory = tempfile::tempdir().map_err(|error| Error::new(error.to_string()))?;
         let words = [&["router", "eth1", "eth2"], arguments].concat();
         let launch = Launch {
@@ -123,7 +124,7 @@ fn linux_configures_it_and_packets_do_not_pass_linux() -> Result<()> {
     stage.inside.ip("route replace blackhole 10.9.0.0/16\n")?;
     stage.wait_for_ping(0, "10.9.0.1", false)?;
     assert!(stage.packets("blackhole")? > 0);
-    // Where no route leads Linux says so, as often as it may.
+    // Where no route leads Linux says so.
     wait_until("an answer for a destination without route", LIMIT, || {
         let printed = stage.hosts[0].output("ping", &["-c1", "-W1", "192.0.2.1"])?.stdout;
         let printed = String::from_utf8_lossy(&printed);

@@ -34,8 +34,9 @@ pub fn object_number(port: u32) -> Option<u32> {
     (OBJECTS..BLACKHOLE).contains(&port).then(|| port - OBJECTS)
 }
 
-/// Prefixes that are looked at in one go, so that news are read in between.
-const CHUNK: usize = 16 * 1024;
+/// Prefixes that are looked at in one go, so that news are read in between. Of more changes at once than this tables are
+/// made anew.
+const CHUNK: usize = 4096;
 
 /// The tables of a router, shared with its elements.
 #[derive(Clone)]

@@ -36,6 +36,10 @@ impl<A: In> Half<'_, A> {
             }
         }
         self.dirty.extend(neighbours.iter().filter_map(|(_, ip)| host(*ip)));
+        // Tables change what lies together at once.
+        if let Some(fresh) = self.dirty.get_mut(from..) {
+            fresh.sort_unstable();
+        }
     }
 
     /// Brings the routes of some prefixes that need it up to date.
