@@ -15,6 +15,24 @@ use page::{Shown, shown};
 
 /// Those with commands that need network namespaces; `ports.rs` runs them.
 const PORTS_PAGE: &str = "docs/operations.md";
+/// What `linux_router.rs` beside this folder types, with FRR and BIRD beside it.
+const LINUX_PAGE: &str = "docs/linux-control-plane.md";
+
+/// All commands of that page; of a line that only shows what to add to a daemon's own, the line.
+const LINUX_COMMANDS: &[&str] = &[
+    "routebricks router",
+    "routebricks router eth1 eth2",
+    "routebricks router eth1 eth2 --print-config",
+    "routebricks router eth1 eth2 --fpm",
+    "routebricks show routes",
+    "routebricks show neighbours",
+    "routebricks show elements",
+    "ip address add 10.1.0.1/24 dev eth1",
+    "ip address add 10.2.0.1/24 dev eth2",
+    "ip route add 10.9.0.0/16 via 10.2.0.2",
+    "zebra -M dplane_fpm_nl …",
+];
+
 /// Made of the elements' references, whose examples are tests of their own.
 const MADE_PAGE: &str = "docs/elements.md";
 
@@ -73,7 +91,9 @@ fn pages() -> Result<Vec<String>> {
         let name = entry.cannot(|| format!("list {}", folder.display()))?.file_name();
         pages.insert(format!("docs/{}", name.to_string_lossy()));
     }
-    pages.retain(|page| page.ends_with(".md") && ![PORTS_PAGE, MADE_PAGE].contains(&page.as_str()));
+    pages.retain(|page| {
+        page.ends_with(".md") && ![PORTS_PAGE, LINUX_PAGE, MADE_PAGE].contains(&page.as_str())
+    });
     let first = "docs/first-run.md";
     assert!(pages.remove(first), "there is no {first}");
     Ok([first.to_owned(), "README.md".to_owned()].into_iter().chain(pages).collect())
@@ -95,6 +115,14 @@ fn shell(directory: &Path, line: &str) -> Result<Command> {
 fn typed(directory: &Path, line: &str) -> Result<(Option<i32>, String)> {
     let output = shell(directory, line)?.output().cannot(|| format!("run {line}"))?;
     Ok((output.status.code(), String::from_utf8_lossy(&output.stdout).into_owned()))
+}
+
+#[test]
+fn commands_of_the_page_on_linux_are_those_that_its_own_test_types() -> Result<()> {
+    for Shown { place, command, .. } in shown_in(LINUX_PAGE)? {
+        assert!(LINUX_COMMANDS.contains(&&*command), "{place} shows `{command}`: type it in linux_router.rs");
+    }
+    Ok(())
 }
 
 #[test]
