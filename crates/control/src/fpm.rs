@@ -141,7 +141,8 @@ mod tests {
 
     /// An IPv4 route of BGP over object 7, as FRR 8.4 writes it.
     fn route(kind: u16, third: u8) -> Vec<u8> {
-        let body = [2, 24, 0, 0, 254, 186, 0, 1, 0, 0, 0, 0];
+        // No type in a removal.
+        let body = [2, 24, 0, 0, 254, 186, 0, u8::from(kind == RTM_NEWROUTE), 0, 0, 0, 0];
         let message = Builder::new(kind, 0x501, 0, &body)
             .with(1, &[10, 0, third, 0])
             .with(6, &20u32.to_ne_bytes())

@@ -266,20 +266,18 @@ fn frr_sends_its_routes_by_fpm() -> Result<()> {
     let _folders = FrrFolders::new(&stage.inside)?;
     let _zebra = frr(&stage.inside, directory, "zebra", &["-M", "dplane_fpm_nl"])?;
     let _bgpd = frr(&stage.inside, directory, "bgpd", &[])?;
-    wait_until("vtysh", LIMIT, || Ok(vtysh(&stage.inside, &["show version"]).is_ok().then_some(())))?;
-    vtysh(
-        &stage.inside,
-        &[
-            "conf t",
-            "fpm address 127.0.0.1 port 2620",
-            "router bgp 65000",
-            "bgp router-id 10.2.0.1",
-            "no bgp ebgp-requires-policy",
-            "timers bgp 1 3",
-            "neighbor 10.2.0.2 remote-as 65002",
-            "neighbor 10.2.0.2 timers connect 1",
-        ],
-    )?;
+    let lines = [
+        "conf t",
+        "fpm address 127.0.0.1 port 2620",
+        "router bgp 65000",
+        "bgp router-id 10.2.0.1",
+        "no bgp ebgp-requires-policy",
+        "timers bgp 1 3",
+        "neighbor 10.2.0.2 remote-as 65002",
+        "neighbor 10.2.0.2 timers connect 1",
+    ];
+    // The daemons take a moment to listen.
+    wait_until("FRR", LIMIT, || Ok(vtysh(&stage.inside, &lines).is_ok().then_some(())))?;
     stage.hosts[1].ip("link set lo up\naddress add 10.9.0.1/32 dev lo\n")?;
     let mut theirs = bird(
         &stage.hosts[1],

@@ -180,7 +180,8 @@ fn next_hop(body: &[u8]) -> Option<NextHopObject> {
 fn route<A: fib::Address>(body: &[u8]) -> Option<Route<A>> {
     let &[_, len, from, tos, table, protocol, _, kind] = body.first_chunk()?;
     let kind = match kind {
-        1 => Kind::Unicast,
+        // FRR names no type in a removal.
+        0 | 1 => Kind::Unicast,
         2..=5 => Kind::Local,
         6 => Kind::Blackhole,
         7 => Kind::Unreachable,
