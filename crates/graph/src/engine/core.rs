@@ -295,7 +295,7 @@ impl Core {
         if self.bins.len() <= highest {
             self.bins.resize_with(highest + 1, Batch::empty);
         }
-        batch.deal(ports, &mut self.bins[..=highest], |port| port.plain_port());
+        batch.deal(ports, &mut self.bins[lowest..=highest], |port| port.plain_port() - lowest);
         for port in lowest..=highest {
             if !self.bins[port].is_empty() {
                 let batch = std::mem::take(&mut self.bins[port]);
