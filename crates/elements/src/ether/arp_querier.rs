@@ -52,30 +52,21 @@
 //! ```
 
 use super::arp_table::ARPTable;
-use super::ether_encap::encapsulate;
 use super::neighbour_table::{LIMITS, limits, nanos, table_handlers};
-use super::neighbours::{Change, Effects, Limits, Reason};
-use epoch::{Count, PerWorker, Table};
+use super::neighbours::Limits;
+use super::resolver::{Answer, Counts, DROPS, LOSSES, Link, QUERIES, RESPONSES, Resolver, free_waiting};
+use epoch::{PerWorker, Table};
 use graph::{
-    Args, Class, ConfigErrors, Configure, Cx, Element, Handlers, Initialize, LocalCx, Loss, Nanos, NodeId,
-    Out, Span, Spec, State, Up, value,
+    Args, Class, ConfigErrors, Configure, Cx, Element, Handlers, Initialize, LocalCx, Nanos, NodeId, Out,
+    Span, Spec, State, Up, value,
 };
 use lang::args::Ipv4Prefix;
 use packet::wire::arp::{self, Arp};
 use packet::wire::ethernet::{self, HEADER_LEN, Header, Mac};
-use packet::{Batch, Packet};
+use packet::{Batch, Packet, Pool};
 use std::net::Ipv4Addr;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
-
-const OVERFLOW: Loss = Loss(0);
-const TIMEOUT: Loss = Loss(1);
-const REMOVED: Loss = Loss(2);
-const NO_DESTINATION: Loss = Loss(3);
-const BAD_REPLY: Loss = Loss(4);
-const NOT_ASKED: Loss = Loss(5);
-const NO_ROOM: Loss = Loss(6);
-const NO_BUFFER: Loss = Loss(7);
 
 /// See the module.
 #[derive(Debug)]
@@ -88,13 +79,8 @@ pub struct ARPQuerier {
     shared: Option<(NodeId, Span)>,
     table: OnceLock<Arc<ARPTable>>,
     poll: Nanos,
-    counts: PerWorker<[Count; 3]>,
+    counts: Counts,
 }
-
-/// Indices into the counts.
-const QUERIES: usize = 0;
-const RESPONSES: usize = 1;
-const DROPS: usize = 2;
 
 /// Our addresses on the link.
 #[derive(Clone, Copy, Debug)]
@@ -104,8 +90,12 @@ struct Own {
     broadcast: u32,
 }
 
-impl Own {
-    /// The Ethernet address of destinations that need no query.
+impl Link<u32> for Own {
+    #[inline]
+    fn destination(packet: &mut Packet) -> u32 {
+        packet.dst_ip()
+    }
+
     #[inline]
     fn group(&self, ip: u32) -> Option<Mac> {
         if ip == u32::MAX || ip == self.broadcast {
@@ -119,6 +109,20 @@ impl Own {
     #[inline]
     fn header(&self, destination: Mac) -> [u8; HEADER_LEN] {
         Header { destination, source: self.mac, ethertype: ethernet::IPV4 }.bytes()
+    }
+
+    fn question(&self, target: u32, pool: &Pool) -> Option<Packet> {
+        let [own, target] = [self.ip, target].map(Ipv4Addr::from_bits);
+        pool.packet(&Arp::request_frame(self.mac, own, target))
+    }
+
+    fn answer(&self, frame: &[u8]) -> Option<Answer<u32>> {
+        let header = Header::parse(frame).filter(|h| h.ethertype == ethernet::ARP)?;
+        let reply = Arp::parse(frame.get(HEADER_LEN..)?).filter(|a| a.operation == arp::REPLY)?;
+        let (ip, mac) = (reply.sender_ip.to_bits(), reply.sender_mac);
+        let sound =
+            ip != 0 && ip != self.ip && !ethernet::is_group(&mac) && !ethernet::is_group(&header.source);
+        sound.then_some(Answer { ip, mac, replaces: true })
     }
 }
 
@@ -140,16 +144,7 @@ fn broadcast_of(prefix: Ipv4Prefix) -> Ipv4Addr {
 
 impl Class for ARPQuerier {
     const SPEC: Spec = Spec {
-        losses: &[
-            "unresolved_overflow",
-            "timeout",
-            "removed",
-            "no_destination",
-            "bad_reply",
-            "not_asked",
-            "no_room",
-            "no_buffer",
-        ],
+        losses: LOSSES,
         flow: "xy/x",
         state: State::Shared,
         ..Spec::new("ARPQuerier", "2/1-2", "h/h")
@@ -243,152 +238,27 @@ impl ARPQuerier {
 }
 
 impl LocalARPQuerier {
-    fn change(&self) -> Change<'_, u32> {
-        self.table.neighbours().lock(self.shared.poll)
+    fn resolver<'c>(&'c self, cx: &Cx<'c>) -> Resolver<'c, u32, Own> {
+        let ARPQuerier { own, poll, counts, .. } = &*self.shared;
+        let link = own.read(cx.reader);
+        Resolver { link, table: &self.table, poll: *poll, counts, worker: self.worker }
     }
-
-    /// Lets packets wait whose address is not known, or sends those whose address is known but needs attention.
-    fn want(&self, packets: Batch, cx: &Cx<'_>, out: &mut Out<'_>) {
-        let own = self.shared.own.read(cx.reader);
-        let mut effects = Effects::default();
-        let mut change = self.change();
-        for packet in packets {
-            match packet.dst_ip() {
-                0 => self.lose(packet, NO_DESTINATION, out),
-                // It needs no query, so there was no room for its header.
-                ip if own.group(ip).is_some() => self.lose(packet, NO_ROOM, out),
-                ip => change.want(ip, packet, cx.now, &mut effects),
-            }
-        }
-        if let Some(time) = change.next_timeout() {
-            out.wake_at(time);
-        }
-        drop(change);
-        self.carry_out(effects, cx, out);
-    }
-
-    fn lose(&self, packet: Packet, loss: Loss, out: &mut Out<'_>) {
-        self.shared.counts[self.worker][DROPS].add(1);
-        out.lose(packet, loss);
-    }
-
-    fn carry_out(&self, effects: Effects<u32>, cx: &Cx<'_>, out: &mut Out<'_>) {
-        let own = self.shared.own.read(cx.reader);
-        let mut batch = Batch::empty();
-        for (mac, mut packet) in effects.sends {
-            if encapsulate(&mut packet, &own.header(mac)) {
-                push_or_emit(&mut batch, packet, 0, out);
-            } else {
-                self.lose(packet, NO_ROOM, out);
-            }
-        }
-        out.emit(0, batch);
-        for (packet, reason) in effects.lost {
-            let loss = match reason {
-                Reason::Overflow => OVERFLOW,
-                Reason::Timeout => TIMEOUT,
-                Reason::Removed => REMOVED,
-            };
-            self.table.drops[self.worker].add(1);
-            self.lose(packet, loss, out);
-        }
-        self.query(&effects.queries, own, cx, out);
-    }
-
-    fn query(&self, targets: &[u32], own: &Own, cx: &Cx<'_>, out: &mut Out<'_>) {
-        let output = usize::from(out.is_connected(1));
-        let mut batch = Batch::empty();
-        self.shared.counts[self.worker][QUERIES].add(targets.len() as u64);
-        out.made(targets.len());
-        for &target in targets {
-            let frame = Arp::request_frame(own.mac, Ipv4Addr::from_bits(own.ip), Ipv4Addr::from_bits(target));
-            match cx.pool.packet(&frame) {
-                Some(mut query) => {
-                    query.set_mac_offset(0);
-                    push_or_emit(&mut batch, query, output, out);
-                }
-                None => out.count_loss(NO_BUFFER, 1),
-            }
-        }
-        out.emit(output, batch);
-    }
-
-    fn replies(&self, replies: Batch, cx: &Cx<'_>, out: &mut Out<'_>) {
-        let own = self.shared.own.read(cx.reader);
-        let mut effects = Effects::default();
-        let mut change = self.change();
-        for packet in replies {
-            let Some((ip, mac)) = sound_reply(packet.data(), own) else {
-                out.lose(packet, BAD_REPLY);
-                continue;
-            };
-            self.shared.counts[self.worker][RESPONSES].add(1);
-            if change.learn(ip, mac, cx.now, &mut effects) {
-                out.consume(Batch::one(packet));
-            } else {
-                out.lose(packet, NOT_ASKED);
-            }
-        }
-        drop(change);
-        self.carry_out(effects, cx, out);
-    }
-}
-
-fn push_or_emit(batch: &mut Batch, packet: Packet, output: usize, out: &mut Out<'_>) {
-    if batch.room() == 0 {
-        out.emit(output, std::mem::replace(batch, Batch::empty()));
-    }
-    batch.push(packet);
-}
-
-/// What a reply says, unless it is damaged, no reply, or claims our own address or that a host is a group.
-fn sound_reply(frame: &[u8], own: &Own) -> Option<(u32, Mac)> {
-    let header = Header::parse(frame).filter(|h| h.ethertype == ethernet::ARP)?;
-    let reply = Arp::parse(frame.get(HEADER_LEN..)?).filter(|a| a.operation == arp::REPLY)?;
-    let (ip, mac) = (reply.sender_ip.to_bits(), reply.sender_mac);
-    let sound = ip != 0 && ip != own.ip && !ethernet::is_group(&mac) && !ethernet::is_group(&header.source);
-    sound.then_some((ip, mac))
 }
 
 impl Element for LocalARPQuerier {
-    fn push(&mut self, port: usize, mut batch: Batch, cx: &Cx<'_>, out: &mut Out<'_>) {
-        if port == 1 {
-            return self.replies(batch, cx, out);
-        }
-        let own = self.shared.own.read(cx.reader);
-        let neighbours = self.table.neighbours();
-        let mut rest = Batch::empty();
-        batch.retain(
-            |p| {
-                let ip = p.dst_ip();
-                let mac = own.group(ip).or_else(|| neighbours.fresh(ip, cx.now, cx.reader));
-                mac.is_some_and(|mac| encapsulate(p, &own.header(mac)))
-            },
-            |p| rest.push(p),
-        );
-        out.emit(0, batch);
-        if !rest.is_empty() {
-            self.want(rest, cx, out);
-        }
+    fn push(&mut self, port: usize, batch: Batch, cx: &Cx<'_>, out: &mut Out<'_>) {
+        self.resolver(cx).push(port, batch, cx, out);
     }
 
     fn run(&mut self, cx: &Cx<'_>, _: &mut Up<'_>, out: &mut Out<'_>) -> bool {
-        let mut change = self.change();
-        let mut effects = change.take_left();
-        change.expire(cx.now, &mut effects);
-        if let Some(time) = change.next_timeout() {
-            out.wake_at(time);
-        }
-        drop(change);
-        self.carry_out(effects, cx, out);
+        self.resolver(cx).run(cx, out);
         true
     }
 }
 
 impl Drop for LocalARPQuerier {
     fn drop(&mut self) {
-        // Packets that wait when the router ends: neither sent nor lost.
-        self.change().take_packets().into_iter().for_each(Packet::free);
+        free_waiting(&self.table, self.shared.poll);
     }
 }
 

@@ -48,30 +48,20 @@
 //! // q.responses = 1
 //! ```
 
-use super::ether_encap::encapsulate;
 use super::neighbour_table::{NeighbourTable, limits, nanos, table_handlers};
-use super::neighbours::{Change, Effects, Reason};
+use super::resolver::{Answer, Counts, DROPS, LOSSES, Link, QUERIES, RESPONSES, Resolver, free_waiting};
 use crate::ip6::destination;
-use epoch::{Count, PerWorker};
+use epoch::PerWorker;
 use graph::{
-    Args, Class, ConfigErrors, Configure, Cx, Element, Handlers, LocalCx, Loss, Nanos, Out, Spec, State, Up,
+    Args, Class, ConfigErrors, Configure, Cx, Element, Handlers, LocalCx, Nanos, Out, Spec, State, Up,
 };
 use packet::wire::ethernet::{self, HEADER_LEN, Header, Mac};
 use packet::wire::icmp6::{self, ADVERTISEMENT, Neighbour, OVERRIDE, SOLICITATION};
 use packet::wire::ipv6;
-use packet::{Batch, Packet};
+use packet::{Batch, Packet, Pool};
 use std::net::Ipv6Addr;
 use std::sync::Arc;
 use std::time::Duration;
-
-const OVERFLOW: Loss = Loss(0);
-const TIMEOUT: Loss = Loss(1);
-const REMOVED: Loss = Loss(2);
-const NO_DESTINATION: Loss = Loss(3);
-const BAD_REPLY: Loss = Loss(4);
-const NOT_ASKED: Loss = Loss(5);
-const NO_ROOM: Loss = Loss(6);
-const NO_BUFFER: Loss = Loss(7);
 
 /// See the module.
 #[derive(Debug)]
@@ -79,13 +69,8 @@ pub struct IP6NDSolicitor {
     own: Own,
     table: NeighbourTable<u128>,
     poll: Nanos,
-    counts: PerWorker<[Count; 3]>,
+    counts: Counts,
 }
-
-/// Indices into the counts.
-const QUERIES: usize = 0;
-const RESPONSES: usize = 1;
-const DROPS: usize = 2;
 
 /// Our addresses on the link.
 #[derive(Clone, Copy, Debug)]
@@ -94,17 +79,39 @@ struct Own {
     mac: Mac,
 }
 
-impl Own {
+impl Link<u128> for Own {
+    #[inline]
+    fn destination(packet: &mut Packet) -> u128 {
+        destination(packet)
+    }
+
+    #[inline]
+    fn group(&self, ip: u128) -> Option<Mac> {
+        ipv6::is_multicast(ip).then(|| icmp6::multicast_mac(ip))
+    }
+
     #[inline]
     fn header(&self, destination: Mac) -> [u8; HEADER_LEN] {
         Header { destination, source: self.mac, ethertype: ethernet::IPV6 }.bytes()
     }
-}
 
-/// The Ethernet address of destinations about which nobody has to be asked.
-#[inline]
-fn group(ip: u128) -> Option<Mac> {
-    ipv6::is_multicast(ip).then(|| icmp6::multicast_mac(ip))
+    fn question(&self, target: u128, pool: &Pool) -> Option<Packet> {
+        let destination = icmp6::solicited_node(target);
+        // From no address of ours nobody may learn our Ethernet address (RFC 4861 §4.3).
+        let mac = (self.ip != 0).then_some(self.mac);
+        let message = Neighbour { kind: SOLICITATION, flags: 0, target, mac, source: self.ip, destination };
+        let (frame, length) = message.frame(self.mac, icmp6::multicast_mac(destination));
+        pool.packet(frame.get(..length).unwrap_or(&frame))
+    }
+
+    fn answer(&self, frame: &[u8]) -> Option<Answer<u128>> {
+        let link = Header::parse(frame).filter(|h| h.ethertype == ethernet::IPV6)?;
+        let answer = Neighbour::parse(frame.get(HEADER_LEN..)?).filter(|n| n.kind == ADVERTISEMENT)?;
+        let (ip, mac) = (answer.target, answer.mac?);
+        let sound = ip != self.ip && !ethernet::is_group(&mac) && !ethernet::is_group(&link.source);
+        // RFC 4861 §7.2.5: without the flag it may not replace another address.
+        sound.then_some(Answer { ip, mac, replaces: answer.flags & OVERRIDE != 0 })
+    }
 }
 
 /// One worker's part of [`IP6NDSolicitor`].
@@ -116,16 +123,7 @@ pub struct LocalIP6NDSolicitor {
 
 impl Class for IP6NDSolicitor {
     const SPEC: Spec = Spec {
-        losses: &[
-            "unresolved_overflow",
-            "timeout",
-            "removed",
-            "no_destination",
-            "bad_reply",
-            "not_asked",
-            "no_room",
-            "no_buffer",
-        ],
+        losses: LOSSES,
         flow: "xy/x",
         state: State::Shared,
         ..Spec::new("IP6NDSolicitor", "2/1-2", "h/h")
@@ -166,158 +164,26 @@ impl Class for IP6NDSolicitor {
 }
 
 impl LocalIP6NDSolicitor {
-    fn change(&self) -> Change<'_, u128> {
-        self.shared.table.neighbours().lock(self.shared.poll)
+    fn resolver(&self) -> Resolver<'_, u128, Own> {
+        let IP6NDSolicitor { own, table, poll, counts } = &*self.shared;
+        Resolver { link: own, table, poll: *poll, counts, worker: self.worker }
     }
-
-    /// Lets packets wait whose neighbour is not known, or sends those whose neighbour is known but needs attention.
-    fn want(&self, packets: Batch, cx: &Cx<'_>, out: &mut Out<'_>) {
-        let mut effects = Effects::default();
-        let mut change = self.change();
-        for mut packet in packets {
-            match destination(&mut packet) {
-                0 => self.lose(packet, NO_DESTINATION, out),
-                // It needs no question, so there was no room for its header.
-                ip if ipv6::is_multicast(ip) => self.lose(packet, NO_ROOM, out),
-                ip => change.want(ip, packet, cx.now, &mut effects),
-            }
-        }
-        if let Some(time) = change.next_timeout() {
-            out.wake_at(time);
-        }
-        drop(change);
-        self.carry_out(effects, cx, out);
-    }
-
-    fn lose(&self, packet: Packet, loss: Loss, out: &mut Out<'_>) {
-        self.shared.counts[self.worker][DROPS].add(1);
-        out.lose(packet, loss);
-    }
-
-    fn carry_out(&self, effects: Effects<u128>, cx: &Cx<'_>, out: &mut Out<'_>) {
-        let mut batch = Batch::empty();
-        for (mac, mut packet) in effects.sends {
-            if encapsulate(&mut packet, &self.shared.own.header(mac)) {
-                push_or_emit(&mut batch, packet, 0, out);
-            } else {
-                self.lose(packet, NO_ROOM, out);
-            }
-        }
-        out.emit(0, batch);
-        for (packet, reason) in effects.lost {
-            let loss = match reason {
-                Reason::Overflow => OVERFLOW,
-                Reason::Timeout => TIMEOUT,
-                Reason::Removed => REMOVED,
-            };
-            self.shared.table.drops[self.worker].add(1);
-            self.lose(packet, loss, out);
-        }
-        self.ask(&effects.queries, cx, out);
-    }
-
-    fn ask(&self, targets: &[u128], cx: &Cx<'_>, out: &mut Out<'_>) {
-        let own = &self.shared.own;
-        let output = usize::from(out.is_connected(1));
-        let mut batch = Batch::empty();
-        self.shared.counts[self.worker][QUERIES].add(targets.len() as u64);
-        out.made(targets.len());
-        for &target in targets {
-            let destination = icmp6::solicited_node(target);
-            // From no address of ours nobody may learn our Ethernet address (RFC 4861 §4.3).
-            let mac = (own.ip != 0).then_some(own.mac);
-            let message =
-                Neighbour { kind: SOLICITATION, flags: 0, target, mac, source: own.ip, destination };
-            let (frame, length) = message.frame(own.mac, icmp6::multicast_mac(destination));
-            match cx.pool.packet(frame.get(..length).unwrap_or(&frame)) {
-                Some(mut question) => {
-                    question.set_mac_offset(0);
-                    push_or_emit(&mut batch, question, output, out);
-                }
-                None => out.count_loss(NO_BUFFER, 1),
-            }
-        }
-        out.emit(output, batch);
-    }
-
-    fn answers(&self, answers: Batch, cx: &Cx<'_>, out: &mut Out<'_>) {
-        let mut effects = Effects::default();
-        let mut change = self.change();
-        for packet in answers {
-            let Some((answer, mac)) = sound_answer(packet.data(), &self.shared.own) else {
-                out.lose(packet, BAD_REPLY);
-                continue;
-            };
-            self.shared.counts[self.worker][RESPONSES].add(1);
-            let ip = answer.target;
-            // RFC 4861 §7.2.5: without the flag it may not replace another address.
-            let other = change.known(ip).is_some_and(|known| known != mac) && answer.flags & OVERRIDE == 0;
-            if !other && change.learn(ip, mac, cx.now, &mut effects) {
-                out.consume(Batch::one(packet));
-            } else {
-                out.lose(packet, NOT_ASKED);
-            }
-        }
-        drop(change);
-        self.carry_out(effects, cx, out);
-    }
-}
-
-fn push_or_emit(batch: &mut Batch, packet: Packet, output: usize, out: &mut Out<'_>) {
-    if batch.room() == 0 {
-        out.emit(output, std::mem::take(batch));
-    }
-    batch.push(packet);
-}
-
-/// What an advertisement says, unless it is damaged, no advertisement, or claims our own address or that a host is a group.
-fn sound_answer(frame: &[u8], own: &Own) -> Option<(Neighbour, Mac)> {
-    let link = Header::parse(frame).filter(|h| h.ethertype == ethernet::IPV6)?;
-    let answer = Neighbour::parse(frame.get(HEADER_LEN..)?).filter(|n| n.kind == ADVERTISEMENT)?;
-    let mac = answer.mac?;
-    let sound = answer.target != own.ip && !ethernet::is_group(&mac) && !ethernet::is_group(&link.source);
-    sound.then_some((answer, mac))
 }
 
 impl Element for LocalIP6NDSolicitor {
-    fn push(&mut self, port: usize, mut batch: Batch, cx: &Cx<'_>, out: &mut Out<'_>) {
-        if port == 1 {
-            return self.answers(batch, cx, out);
-        }
-        let own = &self.shared.own;
-        let neighbours = self.shared.table.neighbours();
-        let mut rest = Batch::empty();
-        batch.retain(
-            |p| {
-                let ip = destination(p);
-                let mac = group(ip).or_else(|| neighbours.fresh(ip, cx.now, cx.reader));
-                mac.is_some_and(|mac| encapsulate(p, &own.header(mac)))
-            },
-            |p| rest.push(p),
-        );
-        out.emit(0, batch);
-        if !rest.is_empty() {
-            self.want(rest, cx, out);
-        }
+    fn push(&mut self, port: usize, batch: Batch, cx: &Cx<'_>, out: &mut Out<'_>) {
+        self.resolver().push(port, batch, cx, out);
     }
 
     fn run(&mut self, cx: &Cx<'_>, _: &mut Up<'_>, out: &mut Out<'_>) -> bool {
-        let mut change = self.change();
-        let mut effects = change.take_left();
-        change.expire(cx.now, &mut effects);
-        if let Some(time) = change.next_timeout() {
-            out.wake_at(time);
-        }
-        drop(change);
-        self.carry_out(effects, cx, out);
+        self.resolver().run(cx, out);
         true
     }
 }
 
 impl Drop for LocalIP6NDSolicitor {
     fn drop(&mut self) {
-        // Packets that wait when the router ends: neither sent nor lost.
-        self.change().take_packets().into_iter().for_each(Packet::free);
+        free_waiting(&self.shared.table, self.shared.poll);
     }
 }
 

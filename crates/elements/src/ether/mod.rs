@@ -15,6 +15,7 @@ mod mark_mac_header;
 mod neighbour_map;
 mod neighbour_table;
 mod neighbours;
+mod resolver;
 mod waiting;
 
 use graph::{AnyClass, of};
