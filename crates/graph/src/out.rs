@@ -166,7 +166,8 @@ impl Out<'_> {
             // The same way for each, if no bit is in some and not in others.
             Way::Port(port) if all == any => self.core.emit(self.node, port, batch),
             // No port is above the bits of all together, nor below those that all have.
-            Way::Port(highest) if highest < MOST_BINS => {
+            // Of no packets there is nothing to deal.
+            Way::Port(highest) if highest < MOST_BINS && !batch.is_empty() => {
                 self.core.deal(self.node, batch, &ways, all as usize, highest);
             }
             _ => self.core.scatter(self.node, batch, &ways),
