@@ -107,9 +107,30 @@ pub(crate) fn sweep(base: &Path) {
         }
         if let Ok(Some(lock)) = lock(&entry.path()) {
             // What stays is tried again at the next start.
-            let _ = fs::remove_dir_all(entry.path());
+            let _ = remove_locked(&entry.path());
             drop(lock);
         }
+    }
+}
+
+/// Removes a directory whose lock the caller has. The locked file goes last: who claims the directory meanwhile makes
+/// a new one, which nobody takes away, and with it the directory stays.
+fn remove_locked(dir: &Path) -> std::io::Result<()> {
+    for entry in fs::read_dir(dir)? {
+        let entry = entry?;
+        if entry.file_name() == LOCK {
+            continue;
+        }
+        if entry.file_type()?.is_dir() {
+            fs::remove_dir_all(entry.path())?;
+        } else {
+            fs::remove_file(entry.path())?;
+        }
+    }
+    fs::remove_file(dir.join(LOCK))?;
+    match fs::remove_dir(dir) {
+        Err(error) if error.kind() == ErrorKind::DirectoryNotEmpty => Ok(()),
+        done => done,
     }
 }
 
@@ -185,17 +206,23 @@ mod tests {
         assert!(lock(&own.path).unwrap().is_none(), "it is locked");
         drop(own);
         assert_eq!(names(&base), [""; 0]);
-        // Somebody sweeps while we come.
+        // Somebody sweeps while we come: between any two of its steps we may be there.
         let path = base.join(own_prefix());
-        fs::create_dir(&path).unwrap();
-        let sweeping = lock(&path).unwrap().unwrap();
-        let ours = std::thread::scope(|scope| {
-            let ours = scope.spawn(|| RuntimeDir::claim(&base));
-            std::thread::sleep(Duration::from_millis(30));
-            fs::remove_dir_all(&path).unwrap();
-            drop(sweeping);
-            ours.join().unwrap()
-        });
-        assert!(ours._lock.is_some() && path.join(LOCK).exists());
+        for wait_us in (0..3000).step_by(100) {
+            fs::create_dir(&path).unwrap();
+            fs::create_dir(path.join("left")).unwrap();
+            fs::write(path.join("dpdk_telemetry.v2"), "").unwrap();
+            let sweeping = lock(&path).unwrap().unwrap();
+            let ours = std::thread::scope(|scope| {
+                let ours = scope.spawn(|| RuntimeDir::claim(&base));
+                std::thread::sleep(Duration::from_micros(wait_us));
+                remove_locked(&path).unwrap();
+                drop(sweeping);
+                ours.join().unwrap()
+            });
+            assert!(ours._lock.is_some() && path.join(LOCK).exists());
+            assert_eq!(names(&path), [LOCK], "what was left is gone, the lock is there");
+            assert!(lock(&path).unwrap().is_none(), "it is locked");
+        }
     }
 }
