@@ -1,0 +1,84 @@
+//! Sequence numbers at the input node, and markers for idle paths.
+//!
+//! A stream is what one worker of one input node sends to one egress worker in one class. Its packets are numbered in the
+//! order in which they go out, after the transmit queue has taken them, so that what is lost before leaves no gap. The
+//! output node takes a missing number for lost once every path has delivered something later (multilink PPP's rule, RFC
+//! 1990 §4.1). A path that carries nothing cannot say so; a marker on it says it instead.
+
+use crate::header::SEQUENCES;
+
+/// The numbers of one stream. They begin with 0 in each incarnation of the input node.
+#[derive(Debug, Clone)]
+pub struct Numbering {
+    next: u64,
+    paths: Vec<Path>,
+}
+
+#[derive(Debug, Clone, Default)]
+struct Path {
+    /// The output node knows, or will when what is on this path has arrived, that nothing below this number comes any more.
+    told: u64,
+    /// When it was told last.
+    at: u64,
+}
+
+impl Numbering {
+    /// A stream over this many paths.
+    pub fn new(paths: usize) -> Numbering {
+        Numbering { next: 0, paths: vec![Path::default(); paths] }
+    }
+
+    /// The number of a packet that goes over this path now.
+    pub fn number(&mut self, path: usize, now: u64) -> u32 {
+        let number = self.next;
+        self.next += 1;
+        self.paths[path] = Path { told: self.next, at: now };
+        short(number)
+    }
+
+    /// Paths that need a marker: they have carried nothing for `idle` nanoseconds while others of the stream have. Gives each
+    /// path, once, with the number that goes in the header; the marker must go behind all packets of the stream on that path.
+    pub fn markers(&mut self, now: u64, idle: u64) -> impl Iterator<Item = (usize, u32)> {
+        let next = self.next;
+        self.paths.iter_mut().enumerate().filter_map(move |(number, path)| {
+            let is_due = path.told < next && now.saturating_sub(path.at) >= idle;
+            is_due.then(|| {
+                *path = Path { told: next, at: now };
+                (number, short(next))
+            })
+        })
+    }
+}
+
+/// The part of a number that the header carries.
+fn short(number: u64) -> u32 {
+    (number % u64::from(SEQUENCES)) as u32
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn idle_paths_are_marked_once() {
+        let mut stream = Numbering::new(3);
+        assert_eq!(stream.markers(1000, 10).count(), 0, "nothing was sent");
+        assert_eq!([stream.number(0, 1000), stream.number(0, 1001), stream.number(1, 1005)], [0, 1, 2]);
+        assert_eq!(stream.markers(1009, 10).collect::<Vec<_>>(), [(2, 3)], "idle since ever");
+        assert_eq!(stream.markers(1011, 10).collect::<Vec<_>>(), [(0, 3)]);
+        assert_eq!(
+            stream.markers(9999, 10).count(),
+            0,
+            "the last packet was on path 1, the others are marked"
+        );
+        assert_eq!(stream.number(2, 10_000), 3);
+        assert_eq!(stream.markers(10_010, 10).collect::<Vec<_>>(), [(0, 4), (1, 4)]);
+    }
+
+    #[test]
+    fn numbers_have_24_bits() {
+        let mut stream = Numbering::new(1);
+        stream.next = u64::from(SEQUENCES) - 1;
+        assert_eq!([stream.number(0, 0), stream.number(0, 0)], [SEQUENCES - 1, 0]);
+    }
+}
