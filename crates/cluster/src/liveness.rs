@@ -143,7 +143,7 @@ mod tests {
             let mut link = Liveness::new(10);
             let (mut now, mut last) = (0, None);
             let mut up = false;
-            let mut note = |event: Option<Event>, up: &mut bool| if let Some(event) = event {
+            let note = |event: Option<Event>, up: &mut bool| if let Some(event) = event {
                 // Events alternate.
                 assert_eq!(*up, event == Event::Down);
                 *up = !*up;

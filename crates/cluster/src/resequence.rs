@@ -169,7 +169,7 @@ impl<T> Resequencer<T> {
     ) -> Result<(), Rejected<T>> {
         if sequence == low(self.next) && incarnation == self.incarnation {
             if let Some(Some(floor)) = self.floors.get_mut(path) {
-                *floor = self.next + 1;
+                *floor = (*floor).max(self.next + 1);
                 self.deliver(item, out);
                 if self.held > 0 {
                     self.release(self.lowest_floor(), out);

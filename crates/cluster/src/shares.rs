@@ -176,8 +176,8 @@ mod tests {
         assert_eq!(links.weights(0, 1), [0, 10, 0, 5], "2 cannot relay to 1");
         assert_eq!(links.weights(0, 3), [0, 5, 5, 10], "but to 3 it can");
         assert_eq!(links.weights(2, 1), [5, 0, 0, 5], "nor send to it");
-        // 2 sends all of R over two links of R/2.
-        assert_eq!(links.guaranteed_load(10), Some(5.0 / (10.0 * (0.5 + 0.5))));
+        // The link from 2 to 0 has half of what 2 sends to 1, and as a relay a quarter of what 3 sends to 0.
+        assert_eq!(links.guaranteed_load(10), Some(5.0 / (10.0 * (0.5 + 0.25))));
         let mut links = mesh(4, 5);
         links.remove_node(2);
         assert_eq!(links.weights(0, 1), [0, 10, 0, 5]);
