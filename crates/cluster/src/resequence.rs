@@ -16,9 +16,13 @@ use thiserror::Error;
 
 use crate::header::SEQUENCES;
 
-/// Frames outside the window, in a row and each a little after the one before, after which the stream is taken to be there.
+/// Frames ahead of the window, in a row and each a little after the one before, after which the stream is taken to be there.
 /// One stray frame cannot move the window, and a stream that was away for long is found again.
-const PROBATION: u8 = 3;
+const PROBATION: u32 = 3;
+
+/// Frames behind the window may just be very late. The stream is taken to be there only after so many deadlines of nothing
+/// else: that is how it is found again if forged frames moved the window.
+const PROBATION_BEHIND: u64 = 16;
 
 /// The largest window: an eighth of the numbers.
 const MAX_WINDOW: usize = (SEQUENCES / 8) as usize;
@@ -107,7 +111,8 @@ struct Held<T> {
 #[derive(Debug, Clone, Copy)]
 struct Probation {
     last: u32,
-    seen: u8,
+    seen: u32,
+    since: u64,
 }
 
 /// Where a number lies.
@@ -167,16 +172,17 @@ impl<T> Resequencer<T> {
         now: u64,
         out: &mut Vec<T>,
     ) -> Result<(), Rejected<T>> {
-        if sequence == low(self.next) && incarnation == self.incarnation {
-            if let Some(Some(floor)) = self.floors.get_mut(path) {
-                *floor = (*floor).max(self.next + 1);
-                self.deliver(item, out);
-                if self.held > 0 {
-                    self.release(self.lowest_floor(), out);
-                }
-                self.probation = None;
-                return Ok(());
+        if sequence == low(self.next)
+            && incarnation == self.incarnation
+            && let Some(Some(floor)) = self.floors.get_mut(path)
+        {
+            *floor = (*floor).max(self.next + 1);
+            self.deliver(item, out);
+            if self.held > 0 {
+                self.release(self.lowest_floor(), out);
             }
+            self.probation = None;
+            return Ok(());
         }
         self.accept_other(path, incarnation, sequence, item, now, out)
     }
@@ -201,7 +207,7 @@ impl<T> Resequencer<T> {
             return reject(item, Reason::WrongIncarnation);
         }
         let mut place = self.place(sequence);
-        if matches!(place, Place::Outside) && self.is_elsewhere(sequence) {
+        if matches!(place, Place::Outside) && self.is_elsewhere(sequence, now) {
             self.move_to(sequence, out);
             place = Place::Ahead(self.next);
         }
@@ -250,6 +256,7 @@ impl<T> Resequencer<T> {
         path: usize,
         incarnation: u8,
         sequence: u32,
+        now: u64,
         out: &mut Vec<T>,
     ) -> Result<(), Reason> {
         if path >= self.floors.len() {
@@ -267,7 +274,7 @@ impl<T> Resequencer<T> {
             }
             // Everything before it was delivered or given up by other news.
             Place::Behind(_) => Ok(()),
-            Place::Outside if self.is_elsewhere(sequence) => {
+            Place::Outside if self.is_elsewhere(sequence, now) => {
                 self.move_to(sequence, out);
                 Ok(())
             }
@@ -345,14 +352,17 @@ impl<T> Resequencer<T> {
     }
 
     /// Whether this frame outside the window completes a row of them.
-    fn is_elsewhere(&mut self, sequence: u32) -> bool {
+    fn is_elsewhere(&mut self, sequence: u32, now: u64) -> bool {
         let window = self.slots.len() as u64;
-        let seen = match self.probation {
-            Some(Probation { last, seen }) if (1..window).contains(&distance(last, sequence)) => seen + 1,
-            _ => 1,
+        let follows = |before: &Probation| (1..window).contains(&distance(before.last, sequence));
+        let (seen, since) = match self.probation.filter(follows) {
+            Some(before) => (before.seen.saturating_add(1), before.since),
+            None => (1, now),
         };
-        self.probation = (seen < PROBATION).then_some(Probation { last: sequence, seen });
-        seen >= PROBATION
+        self.probation = Some(Probation { last: sequence, seen, since });
+        let is_ahead = distance(low(self.next), sequence) < u64::from(SEQUENCES / 2);
+        let patience = PROBATION_BEHIND.saturating_mul(self.deadline);
+        seen >= PROBATION && (is_ahead || now.saturating_sub(since) > patience)
     }
 
     /// Delivers what waits and goes on with this number.

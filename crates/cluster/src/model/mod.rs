@@ -160,7 +160,7 @@ impl Model {
             Frame { packet, source, node, sequence: 0, path: 0, phase: Phase::ToOutput, is_marker: false };
         if source == node {
             let frame = self.keep(frame);
-            self.to_line(frame);
+            self.queue_on_line(frame);
             return;
         }
         let flow = (crate::random::mix(packet.flow) >> 32) as u32;
@@ -272,10 +272,10 @@ impl Model {
             self.totals.crossed += 1;
         }
         let kept = self.keep(frame);
-        self.to_wire(wire, kept, Loss::InputFull);
+        self.queue_on_wire(wire, kept, Loss::InputFull);
     }
 
-    fn to_wire(&mut self, wire: usize, frame: u32, loss: Loss) {
+    fn queue_on_wire(&mut self, wire: usize, frame: u32, loss: Loss) {
         if !self.wires[wire].up {
             self.lose(frame, Loss::LinkDown);
         } else if self.wires[wire].push(&self.frames[frame as usize], frame) {
@@ -327,21 +327,21 @@ impl Model {
         };
         self.nodes[usize::from(here)].chooser.relayed(link, frame.packet.len);
         let wire = self.wire(here, link);
-        self.to_wire(wire, number, Loss::RelayFull);
+        self.queue_on_wire(wire, number, Loss::RelayFull);
     }
 
     /// A frame is at its output node.
     fn terminate(&mut self, number: u32) {
         let frame = self.frames[number as usize];
         if self.setup.order != Order::Strict {
-            self.to_line(number);
+            self.queue_on_line(number);
             return;
         }
         let mut out = std::mem::take(&mut self.nodes[usize::from(frame.node)].out);
         let stream = &mut self.nodes[usize::from(frame.node)].streams[usize::from(frame.source)];
         let path = if self.setup.topology.is_mesh() { usize::from(frame.path) } else { 0 };
         if frame.is_marker {
-            let _ = stream.marker(path, 0, frame.sequence, &mut out);
+            let _ = stream.marker(path, 0, frame.sequence, self.now, &mut out);
             self.totals.markers_gone += 1;
             self.free.push(number);
         } else if stream.accept(path, 0, frame.sequence, number, self.now, &mut out).is_err() {
@@ -354,12 +354,12 @@ impl Model {
     /// Sends on what a resequencer let go.
     fn release(&mut self, node: u16, mut out: Vec<u32>) {
         for frame in out.drain(..) {
-            self.to_line(frame);
+            self.queue_on_line(frame);
         }
         self.nodes[usize::from(node)].out = out;
     }
 
-    fn to_line(&mut self, number: u32) {
+    fn queue_on_line(&mut self, number: u32) {
         let frame = self.frames[number as usize];
         let line = frame.packet.output as usize;
         if self.lines[line].queue.push(frame.source.into(), frame.packet.len, number).is_err() {

@@ -118,7 +118,7 @@ impl Setup {
             order,
             fill: 97,
             slack: 16 * 1514,
-            overdraft: 16 * 1514,
+            overdraft: crate::spread::MAX_OVERDRAFT,
             gap: crate::flowlet::PAPER_GAP,
             window: 4096,
             deadline: 200 * ms,

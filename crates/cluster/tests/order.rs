@@ -1,0 +1,193 @@
+//! Order, failure and fairness of a whole cluster in virtual time.
+//!
+//! `CLUSTER_PACKETS=100000000 cargo test --release -p cluster --test order strict` runs the long version of the first.
+
+use cluster::fairness::{fairness, max_min};
+use cluster::model::{Loss, Matrix, Model, Setup, Traffic};
+use cluster::path::{Order, Policy};
+use cluster::random::Random;
+use cluster::reorder::{ReorderMeter, Report};
+use cluster::topology::Topology;
+use cluster::utilisation::SECOND;
+
+const R: u64 = 100_000_000;
+const LEN: u32 = 1000;
+const MS: u64 = SECOND / 1000;
+
+fn packets(usual: usize) -> usize {
+    std::env::var("CLUSTER_PACKETS").ok().and_then(|count| count.parse().ok()).unwrap_or(usual)
+}
+
+fn setup(topology: Topology, order: Order) -> Setup {
+    let setup = Setup::new(topology, R, Policy::Adaptive, order);
+    Setup { link_buffer: 64 * LEN, line_buffer: 512 * LEN, ..setup }
+}
+
+/// Offers traffic, changes what `change` says before each packet, and gives the model and what left in which order.
+fn run(
+    setup: Setup,
+    traffic: impl Iterator<Item = cluster::model::Packet>,
+    mut change: impl FnMut(u64, &mut Model),
+) -> (Model, Report) {
+    let mut model = Model::new(setup);
+    let mut meter = ReorderMeter::default();
+    let mut last = 0;
+    for packet in traffic {
+        last = packet.at;
+        change(packet.at, &mut model);
+        model.offer(packet);
+        model.drain().for_each(|(_, packet)| meter.packet(packet.flow, packet.number));
+    }
+    model.run_until(last + 2 * SECOND);
+    model.drain().for_each(|(_, packet)| meter.packet(packet.flow, packet.number));
+    assert_eq!((model.inside(), model.held()), (0, 0), "nothing stays behind");
+    let totals = model.totals();
+    assert_eq!(totals.offered, totals.delivered + totals.all_lost());
+    (model, meter.report())
+}
+
+/// Links whose delays differ by up to 3 ms, and change every few milliseconds.
+fn restless(nodes: u16, seed: u64) -> impl FnMut(u64, &mut Model) {
+    let mut random = Random::new(seed);
+    let mut next = 0;
+    move |now, model| {
+        if now >= next {
+            next = now + 5 * MS;
+            for (node, link) in (0..nodes).flat_map(|node| (0..nodes).map(move |link| (node, link))) {
+                model.set_delay(node, link, 10_000 + random.below(3_000_000) as u64);
+            }
+        }
+    }
+}
+
+fn ring(nodes: usize) -> Matrix {
+    Matrix::permutation(&(0..nodes).map(|i| (i + 1) % nodes).collect::<Vec<_>>())
+}
+
+#[test]
+fn strict_order_is_strict_while_most_packets_take_relays() {
+    let mesh = Topology::mesh(8).unwrap();
+    let count = packets(400_000);
+    let traffic = || Traffic::new(&ring(8), &[0.95; 8], R, LEN, 64, 1).take(count);
+    let (model, report) = run(setup(mesh, Order::Strict), traffic(), restless(8, 1));
+    let totals = model.totals();
+    println!(
+        "strict: {} packets, {} relayed, {} at most held, {report:?}",
+        totals.delivered, totals.relayed, totals.most_held
+    );
+    assert_eq!((report.reordered, report.events), (0, 0));
+    assert_eq!(totals.all_lost(), 0);
+    assert_eq!(report.packets, count as u64);
+    assert!(totals.relayed * 2 >= totals.offered);
+    let (_, spray) = run(setup(mesh, Order::Spray), traffic().take(400_000), restless(8, 1));
+    println!("spray:  {spray:?}");
+    assert!(spray.event_ratio() > 0.01);
+}
+
+#[test]
+fn strict_order_survives_failures_which_last_less_than_50_ms() {
+    for seed in 0..6 {
+        let mesh = Topology::mesh(4).unwrap();
+        let count = 120_000;
+        let matrix = if seed % 2 == 0 { ring(4) } else { Matrix::uniform(4) };
+        let traffic = Traffic::new(&matrix, &[0.6; 4], R, LEN, 16, seed).take(count);
+        // A link, or both directions of node 3 towards 1, go and come back.
+        let (mut stage, mut delays) = (0, restless(4, seed));
+        let (model, report) = run(setup(mesh, Order::Strict), traffic, |now, model| {
+            delays(now, model);
+            let at = [500 * MS, 1200 * MS, u64::MAX][stage];
+            if now >= at {
+                model.set_link(0, (seed % 3 + 1) as u16, stage == 1);
+                model.set_link((seed % 3 + 1) as u16, 0, stage == 1);
+                stage += 1;
+            }
+        });
+        let totals = model.totals();
+        assert_eq!(report.reordered, 0);
+        // Lost is what the two directions had to send until it was known, and what was late then.
+        let most = 2 * R / 8 / u64::from(LEN) / 2 * 25 / 1000;
+        assert!(totals.all_lost() > 0 && totals.all_lost() <= most, "{:?} of {most}", totals.lost);
+        assert!(totals.lost_by(Loss::LinkDown) * 10 >= totals.all_lost() * 9, "{:?}", totals.lost);
+    }
+}
+
+#[test]
+fn surviving_lines_lose_less_than_50_ms_when_a_node_dies() {
+    let mesh = Topology::mesh(4).unwrap();
+    // Everyone sends to the next of the three that survive; node 3 is a relay only.
+    let matrix = Matrix::new(vec![
+        vec![0.0, 1.0, 0.0, 0.0],
+        vec![0.0, 0.0, 1.0, 0.0],
+        vec![1.0, 0.0, 0.0, 0.0],
+        vec![0.0; 4],
+    ]);
+    for order in [Order::Spray, Order::Strict] {
+        let traffic = Traffic::new(&matrix, &[0.7; 4], R, LEN, 16, 9).take(60_000);
+        let mut is_dead = false;
+        let mut model = Model::new(setup(mesh, order));
+        let (mut last, mut widest) = ([0; 3], 0);
+        for packet in traffic {
+            if packet.at >= 300 * MS && !is_dead {
+                model.set_node(3, false);
+                is_dead = true;
+            }
+            model.offer(packet);
+            for (now, packet) in model.drain() {
+                let line = packet.output as usize;
+                widest = widest.max(now - last[line]);
+                last[line] = now;
+            }
+        }
+        let totals = model.totals();
+        println!("{order:?}: a dead relay costs {:?}, widest gap {} us", totals.lost, widest / 1000);
+        assert!(widest < 50 * MS, "{order:?}: {widest}");
+        // A quarter of 0.7 R for the 10 ms until it is known, of three inputs, and what was under way.
+        assert!(totals.all_lost() < 200, "{totals:?}");
+    }
+}
+
+#[test]
+fn a_fly_keeps_strict_order_by_its_deadline() {
+    let fly = Topology::fly(4, 2).unwrap();
+    let matrix = Matrix::permutation(&(0..16).map(|i| (i + 5) % 16).collect::<Vec<_>>());
+    let mut strict = setup(fly, Order::Strict);
+    strict.policy = Policy::Vlb;
+    let traffic = || Traffic::new(&matrix, &[0.9; 16], R, LEN, 16, 4).take(100_000);
+    let (model, report) = run(strict, traffic(), restless(4, 2));
+    assert_eq!((report.reordered, model.totals().all_lost()), (0, 0));
+    let (_, spray) = run(Setup { order: Order::Spray, ..strict }, traffic(), restless(4, 2));
+    assert!(spray.event_ratio() > 0.01, "{spray:?}");
+}
+
+#[test]
+fn inputs_that_want_one_output_share_it_fairly() {
+    for (nodes, order) in [(4, Order::Spray), (8, Order::Spray), (8, Order::Strict)] {
+        let hot = nodes - 1;
+        let rows =
+            (0..nodes).map(|i| (0..nodes).map(|j| if j == hot && i != hot { 1.0 } else { 0.0 }).collect());
+        let matrix = Matrix::new(rows.collect());
+        // R, R/2, R/4, ...
+        let loads: Vec<f64> =
+            (0..nodes).map(|i| if i == hot { 0.0 } else { 0.5f64.powi(i as i32) }).collect();
+        let mesh = Topology::mesh(nodes as u16).unwrap();
+        let mut model = Model::new(setup(mesh, order));
+        let mut got = vec![0.0; nodes];
+        let (from, to) = (SECOND, 4 * SECOND);
+        let traffic = Traffic::new(&matrix, &loads, R, LEN, 16, 1);
+        for packet in traffic.take_while(|packet| packet.at < to) {
+            model.offer(packet);
+            for (now, packet) in model.drain() {
+                got[packet.input as usize] += if now >= from { f64::from(packet.len) } else { 0.0 };
+            }
+        }
+        let time = (to - from) as f64 / SECOND as f64;
+        let rates: Vec<f64> = got.iter().map(|bytes| bytes * 8.0 / time / R as f64).collect();
+        let index = fairness(1.0, &loads, &rates);
+        println!(
+            "N = {nodes}, {order:?}: got {rates:.3?}, fair {:.3?}, Jain's index {index:.4}",
+            max_min(1.0, &loads)
+        );
+        assert!(index >= 0.99, "{rates:?}");
+        assert!((rates.iter().sum::<f64>() - 1.0).abs() < 0.01, "and the line is full");
+    }
+}
