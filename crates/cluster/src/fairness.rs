@@ -139,7 +139,7 @@ mod tests {
         // Jain, Chiu, Hawe (DEC-TR-301, 1984): equal shares, and k of n.
         assert_eq!(jain(&[3.0, 3.0, 3.0]), 1.0);
         assert_eq!(jain(&[1.0, 0.0, 0.0, 0.0]), 0.25);
-        assert_eq!(jain(&[20.0; 20].map(|x: f64| x).as_slice()), 1.0);
+        assert_eq!(jain(&[20.0; 20]), 1.0);
         assert_eq!(jain(&[]), 1.0);
         // Demands 2, 2.6, 4, 5 on a line of 10.
         let shares = max_min(10.0, &[2.0, 2.6, 4.0, 5.0]);

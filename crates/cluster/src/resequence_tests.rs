@@ -154,6 +154,7 @@ struct Trial {
 }
 
 /// Sends 3,000 packets through it, and gives the numbers delivered and what the stream counted.
+#[expect(clippy::too_many_lines, reason = "a network in one place")]
 fn run(seed: u64, trial: &Trial) -> (Vec<u64>, Counts) {
     enum What {
         Packet(u64, u32),
@@ -171,7 +172,8 @@ fn run(seed: u64, trial: &Trial) -> (Vec<u64>, Counts) {
         let jitter = random.below(trial.delays[path] as usize + 1) as u64;
         // Each path keeps its order.
         last[path] = last[path].max(at + trial.delays[path] + jitter);
-        if !lost && !(path == 2 && at >= dead_from) {
+        let is_dead = path == 2 && at >= dead_from;
+        if !lost && !is_dead {
             events.push(Reverse((last[path], what.len(), path)));
             what.push(item);
         }

@@ -5,7 +5,7 @@
 //! Runs are so long that a link with a tenth too much fills its buffer several times over. `CLUSTER_MIXTURES=1000 cargo test
 //! --release -p cluster --test throughput` tries as many mixtures of permutations as that for each size.
 
-#![allow(clippy::unwrap_used)]
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use cluster::model::{Loss, Matrix, Model, Setup, Totals, Traffic};
 use cluster::path::{Order, Policy};
@@ -80,24 +80,22 @@ fn mixtures(usual: usize) -> usize {
     std::env::var("CLUSTER_MIXTURES").ok().and_then(|count| count.parse().ok()).unwrap_or(usual)
 }
 
-/// Asserts that our rule loses nothing, and prints a row of what others lose on some of the matrices.
-fn table(name: &str, nodes: usize, matrices: &[Matrix]) -> [f64; 4] {
-    let mut worst = [0.0; 4];
+/// Asserts that our rule loses nothing, prints what others lose on some of the matrices, and gives the worst of that: of the
+/// paper's rule, classic VLB, flow hash.
+fn table(name: &str, nodes: usize, matrices: &[Matrix]) -> [f64; 3] {
     for (seed, matrix) in matrices.iter().enumerate() {
         assert!(matrix.fullest() < 1.0 + 1e-9);
         assert_eq!(lost(nodes, Policy::Adaptive, matrix, seed as u64), 0, "{name}, N = {nodes}, {matrix:?}");
     }
-    for (place, policy) in
-        [Policy::Adaptive, Policy::DirectVlb, Policy::Vlb, Policy::FlowHash].into_iter().enumerate()
-    {
-        for (seed, matrix) in matrices.iter().enumerate().take(9) {
-            let part = lost(nodes, policy, matrix, seed as u64) as f64 / (PACKETS * nodes * nodes) as f64;
-            worst[place] = f64::max(worst[place], part);
-        }
-    }
-    let [ours, paper, vlb, hash] = worst.map(|part| format!("{:.2} %", part * 100.0));
+    let worst = [Policy::DirectVlb, Policy::Vlb, Policy::FlowHash].map(|policy| {
+        let part = |(seed, matrix)| {
+            lost(nodes, policy, matrix, seed as u64) as f64 / (PACKETS * nodes * nodes) as f64
+        };
+        matrices.iter().enumerate().take(4).map(part).fold(0.0, f64::max)
+    });
+    let [paper, vlb, hash] = worst.map(|part| format!("{:5.2} %", part * 100.0));
     println!(
-        "{name:20} N={nodes:<3} {:5} matrices  adaptive {ours}  direct VLB {paper}  VLB {vlb}  flow hash {hash}",
+        "{name:17} N = {nodes:<2} {:4} matrices: lost 0; direct VLB {paper}, VLB {vlb}, flow hash {hash}",
         matrices.len()
     );
     worst
@@ -107,23 +105,35 @@ fn table(name: &str, nodes: usize, matrices: &[Matrix]) -> [f64; 4] {
 fn derangements_pass() {
     assert_eq!(derangements(4).len(), 9);
     let all: Vec<Matrix> = derangements(4).iter().map(|to| Matrix::permutation(to)).collect();
-    let [_, paper, vlb, _] = table("derangements", 4, &all);
+    let [paper, vlb, _] = table("derangements", 4, &all);
     // The paper's rule wants 2·(0.95 − 0.25)/2 R on links of 0.5 R.
     assert!(paper > 0.15, "the paper's rule loses on a derangement at N = 4: {paper}");
     assert_eq!(vlb, 0.0);
     for nodes in [8, 16] {
-        let some = some_derangements(nodes, 9, &mut Random::new(nodes as u64));
+        let some = some_derangements(nodes, 72 / nodes, &mut Random::new(nodes as u64));
         table("derangements", nodes, &some.iter().map(|to| Matrix::permutation(to)).collect::<Vec<_>>());
     }
 }
 
+fn mixtures_pass(nodes: usize, usual: usize) {
+    let mut random = Random::new(nodes as u64);
+    let matrices: Vec<Matrix> = (0..mixtures(usual)).map(|_| mixture(nodes, &mut random)).collect();
+    table("mixtures", nodes, &matrices);
+}
+
 #[test]
-fn mixtures_of_permutations_pass() {
-    for (nodes, usual) in [(4, 60), (8, 30), (16, 12)] {
-        let mut random = Random::new(nodes as u64);
-        let matrices: Vec<Matrix> = (0..mixtures(usual)).map(|_| mixture(nodes, &mut random)).collect();
-        table("mixtures", nodes, &matrices);
-    }
+fn mixtures_of_permutations_of_4_pass() {
+    mixtures_pass(4, 40);
+}
+
+#[test]
+fn mixtures_of_permutations_of_8_pass() {
+    mixtures_pass(8, 16);
+}
+
+#[test]
+fn mixtures_of_permutations_of_16_pass() {
+    mixtures_pass(16, 6);
 }
 
 #[test]
@@ -131,9 +141,9 @@ fn uniform_hot_spot_and_doubly_stochastic_matrices_pass() {
     for nodes in [4, 8, 16] {
         let mut random = Random::new(nodes as u64);
         table("uniform", nodes, &[Matrix::uniform(nodes)]);
-        let hot = [1, 2, nodes / 2, nodes - 1].map(|sources| Matrix::hot_spot(nodes, 1, sources));
+        let hot = [1, 2, nodes / 2].map(|sources| Matrix::hot_spot(nodes, 1, sources));
         table("hot spot", nodes, &hot);
-        let matrices: Vec<Matrix> = (0..6).map(|_| doubly_stochastic(nodes, &mut random)).collect();
+        let matrices: Vec<Matrix> = (0..4).map(|_| doubly_stochastic(nodes, &mut random)).collect();
         table("doubly stochastic", nodes, &matrices);
     }
 }

@@ -3,7 +3,7 @@
 //! The capture is replayed at its recorded speed with R = 12 Mbit/s. It is looked for in the folder that `ROUTEBRICKS_DATA` names,
 //! or in `../shared/data` beside the repository.
 
-#![allow(clippy::unwrap_used)]
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::io::Read;
 use std::path::{Path, PathBuf};
