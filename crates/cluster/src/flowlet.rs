@@ -45,6 +45,7 @@ impl FlowletTable {
 
     /// The path of the flowlet that a packet of this flow at `now` belongs to; `None` if it begins one. Notes that there
     /// was a packet.
+    #[inline]
     pub fn path(&mut self, flow: u32, now: u64) -> Option<u16> {
         let now = (now >> TICK) as u32;
         let gap = self.gap;
@@ -55,10 +56,12 @@ impl FlowletTable {
     }
 
     /// From now on the flowlet goes this path, a number below 65,535.
+    #[inline]
     pub fn set_path(&mut self, flow: u32, path: u16) {
         self.entry(flow).path = path;
     }
 
+    #[inline]
     fn entry(&mut self, flow: u32) -> &mut Entry {
         let last = self.entries.len() - 1;
         &mut self.entries[flow as usize & last]

@@ -29,6 +29,7 @@ impl Numbering {
     }
 
     /// The number of a packet that goes over this path now.
+    #[inline]
     pub fn number(&mut self, path: usize, now: u64) -> u32 {
         let number = self.next;
         self.next += 1;

@@ -168,11 +168,13 @@ impl PathChooser {
     }
 
     /// Counts what this worker relays on a link: room that is taken.
+    #[inline]
     pub fn relayed(&mut self, link: u16, bytes: u32) {
         self.links[usize::from(link)].add(bytes);
     }
 
     /// The link that a packet of `len` bytes to node `to` takes, `None` if there is none. `flow` is a hash of its flow.
+    #[inline]
     pub fn choose(&mut self, to: u16, len: u32, flow: u32) -> Option<u16> {
         let to = usize::from(to);
         let link = match self.config.order {
@@ -193,6 +195,7 @@ impl PathChooser {
         }
     }
 
+    #[inline]
     fn by_rule(&mut self, to: usize, len: u32) -> Option<usize> {
         if self.goes_directly(to, len, self.config.slack) {
             return Some(to);
@@ -203,6 +206,7 @@ impl PathChooser {
     }
 
     /// Whether the direct link has room, by the rule that there is; the paper's quota is taken.
+    #[inline]
     fn goes_directly(&mut self, to: usize, len: u32, slack: u32) -> bool {
         match self.config.policy {
             Policy::Adaptive => self.direct[to] && self.links[to].level() < slack,
@@ -214,6 +218,7 @@ impl PathChooser {
         }
     }
 
+    #[inline]
     fn by_flowlet(&mut self, to: usize, len: u32, flow: u32) -> Option<usize> {
         let now = self.now;
         let path = self.flowlets.as_mut().and_then(|table| table.path(flow, now)).map(usize::from);

@@ -176,10 +176,13 @@ impl<T> Resequencer<T> {
             && incarnation == self.incarnation
             && let Some(Some(floor)) = self.floors.get_mut(path)
         {
-            *floor = (*floor).max(self.next + 1);
+            let before = *floor;
+            *floor = before.max(self.next + 1);
             self.deliver(item, out);
             if self.held > 0 {
-                self.release(self.lowest_floor(), out);
+                // This path alone cannot have held up more than what is next now, unless it is ahead already.
+                let floor = if before > self.next { self.lowest_floor() } else { self.next };
+                self.release(floor, out);
             }
             self.probation = None;
             return Ok(());
@@ -188,7 +191,6 @@ impl<T> Resequencer<T> {
     }
 
     /// A packet that is not simply the next.
-    #[cold]
     fn accept_other(
         &mut self,
         path: usize,
@@ -230,7 +232,7 @@ impl<T> Resequencer<T> {
             }
             Place::Ahead(number) => {
                 self.probation = None;
-                self.raise_floor(path, number + 1);
+                let before = self.raise_floor(path, number + 1);
                 let slot = self.slot(number);
                 if self.slots[slot].is_some() {
                     self.counts.duplicate += 1;
@@ -244,7 +246,10 @@ impl<T> Resequencer<T> {
                     self.waiting.pop_front();
                 }
                 self.waiting.push_back(number);
-                self.release(self.lowest_floor(), out);
+                // If this path was ahead of the gap before, others are what the gap waits for.
+                if before.is_none_or(|before| before <= self.next) || number == self.next {
+                    self.release(self.lowest_floor(), out);
+                }
                 Ok(())
             }
         }
@@ -381,10 +386,12 @@ impl<T> Resequencer<T> {
         self.floors.iter_mut().flatten().for_each(|floor| *floor = next);
     }
 
-    fn raise_floor(&mut self, path: usize, to: u64) {
-        if let Some(Some(floor)) = self.floors.get_mut(path) {
-            *floor = to.max(*floor);
-        }
+    /// Gives where the floor was, `None` if the path is down.
+    fn raise_floor(&mut self, path: usize, to: u64) -> Option<u64> {
+        let floor = self.floors.get_mut(path)?.as_mut()?;
+        let before = *floor;
+        *floor = to.max(before);
+        Some(before)
     }
 
     /// Below this no path delivers anything any more; without any path, below everything that waits.

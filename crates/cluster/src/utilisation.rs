@@ -26,6 +26,7 @@ impl Bucket {
     }
 
     /// Lets time pass until `now`, in nanoseconds. Time does not run backwards.
+    #[inline]
     pub fn advance(&mut self, now: u64) {
         let elapsed = now.saturating_sub(self.last);
         self.last += elapsed;
@@ -33,11 +34,13 @@ impl Bucket {
     }
 
     /// Puts in what was sent.
+    #[inline]
     pub fn add(&mut self, bytes: u32) {
         self.level = self.level.saturating_add(u64::from(bytes) << 32);
     }
 
     /// Bytes that it holds.
+    #[inline]
     pub fn level(&self) -> u32 {
         (self.level >> 32) as u32
     }
