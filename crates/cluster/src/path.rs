@@ -5,7 +5,7 @@
 //! most R/N on second ways, of others and its own; in an admissible matrix that is less than the link's 2R/N. What is left
 //! of the link at any moment, measured by a bucket that all its bytes go through, is filled with packets for j that then
 //! need no relay at all. So a uniform matrix goes all directly, a permutation goes as Valiant had it, and nothing in between
-//! loses packets. Round robin has no ties to break, so there is no second choice to draw.
+//! loses packets. Round robin, in runs of some 2 KB, has no ties to break, so there is no second choice to draw.
 //!
 //! The others are to compare with: the paper's Direct VLB sends R/N to each node directly and the rest over the other N − 2
 //! nodes; classic VLB spreads everything; flow hash gives each flow one path for good.

@@ -279,8 +279,8 @@ fn what_is_lost_is_found_out_long_before_the_deadline() {
         };
         let (out, counts) = run(seed, &trial);
         assert_eq!((counts.late, counts.expired), (0, 0), "no packet was given up that was under way");
-        // What was lost at the very end, nobody waits for.
-        assert_eq!(out.len() as u64 + counts.given_up, out.last().unwrap() + 1);
+        // What was lost at the very end is known by the last markers.
+        assert_eq!(out.len() as u64 + counts.given_up, 3000);
     }
 }
 

@@ -191,3 +191,70 @@ fn inputs_that_want_one_output_share_it_fairly() {
         assert!((rates.iter().sum::<f64>() - 1.0).abs() < 0.01, "and the line is full");
     }
 }
+
+#[test]
+fn inputs_share_the_links_of_relays_fairly() {
+    // Links of R/8: into node 3 go 3R/8, so the line is never full and relays drop.
+    let mut narrow = setup(Topology::mesh(4).unwrap(), Order::Spray);
+    narrow.link_rate = R / 8;
+    let hot = |i: usize| if i == 3 { vec![0.0; 4] } else { vec![0.0, 0.0, 0.0, 1.0] };
+    let matrix = Matrix::new((0..4).map(hot).collect());
+    let loads = [1.0, 0.5, 0.25, 0.0];
+    let mut model = Model::new(narrow);
+    let mut got = [0.0; 4];
+    for packet in Traffic::new(&matrix, &loads, R, LEN, 16, 1).take_while(|packet| packet.at < 5 * SECOND) {
+        model.offer(packet);
+        for (now, packet) in model.drain() {
+            got[packet.input as usize] += if now >= SECOND { f64::from(packet.len) } else { 0.0 };
+        }
+    }
+    let rates = got.map(|bytes| bytes * 8.0 / 4.0 / R as f64);
+    let index = fairness(0.375, &loads, &rates);
+    println!("at relays: got {rates:.3?}, Jain's index {index:.4}, lost {:?}", model.totals().lost);
+    assert!(index >= 0.99 && model.totals().lost_by(Loss::RelayFull) > 1000);
+}
+
+#[test]
+fn whatever_fails_each_packet_leaves_at_most_once_and_in_order() {
+    let count = std::env::var("CLUSTER_SEEDS").ok().and_then(|count| count.parse().ok()).unwrap_or(120);
+    let topologies = [Topology::mesh(4), Topology::fly(4, 2), Topology::mesh(8), Topology::fly(2, 2)];
+    for seed in 0..count {
+        let topology = topologies[seed as usize % 4].unwrap();
+        let mut strict = setup(topology, Order::Strict);
+        if seed % 4 == 2 {
+            strict = Setup { ports: 2, link_rate: topology.link_rate(R, 2), ..strict };
+        }
+        let lines = strict.lines() as usize;
+        let mut random = Random::new(seed);
+        let parts: Vec<_> = (0..3).map(|_| (1.0 / 3.0, random.permutation(lines))).collect();
+        let mut seen = std::collections::HashSet::new();
+        let mut meter = ReorderMeter::default();
+        let mut leave = |packet: cluster::model::Packet| {
+            assert!(seen.insert((packet.flow, packet.number)), "seed {seed}: twice");
+            meter.packet(packet.flow, packet.number);
+        };
+        let mut model = Model::new(strict);
+        let mut last = 0;
+        let traffic = Traffic::new(&Matrix::mixture(&parts), &vec![0.7; lines], R, LEN, 4, seed);
+        for packet in traffic.take(300 * lines) {
+            if random.below(200) == 0 {
+                let node = random.below(topology.nodes().into()) as u16;
+                let link = random.below(topology.radix().into()) as u16;
+                match random.below(3) {
+                    0 => model.set_delay(node, link, random.below(5_000_000) as u64),
+                    change => model.set_link(node, link, change == 1),
+                }
+            }
+            last = packet.at;
+            model.offer(packet);
+            model.drain().for_each(|(_, packet)| leave(packet));
+        }
+        model.run_until(last + 2 * SECOND);
+        model.drain().for_each(|(_, packet)| leave(packet));
+        let (totals, report) = (model.totals(), meter.report());
+        assert_eq!(report.reordered, 0, "seed {seed}");
+        assert_eq!((model.inside(), model.held()), (0, 0), "seed {seed}: nothing is held for ever");
+        assert_eq!(totals.offered, totals.delivered + totals.all_lost(), "seed {seed}");
+        assert!(totals.most_held < strict.window && totals.delivered > 0, "seed {seed}: {totals:?}");
+    }
+}
