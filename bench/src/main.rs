@@ -18,6 +18,7 @@ mod lane;
 mod ndr;
 mod others;
 mod pairs;
+mod pins;
 mod plan;
 mod program;
 mod report;
@@ -58,6 +59,8 @@ enum Other {
     Report(report::ReportArgs),
     /// Throughput by the rules of MLRsearch: the highest rate at which a router loses (nearly) nothing
     Ndr(ndr::NdrArgs),
+    /// Instructions per packet of the main paths, against those in bench/pins.json
+    Pins(pins::PinsArgs),
 }
 
 #[derive(Debug, Args)]
@@ -125,6 +128,7 @@ fn main() -> ExitCode {
         None => measure(&cli.measure),
         Some(Other::Report(args)) => report::draw(args).map(|()| true),
         Some(Other::Ndr(args)) => ndr::ndr(args).map(|()| true),
+        Some(Other::Pins(args)) => pins::pins(args),
     };
     match done {
         Ok(true) => ExitCode::SUCCESS,
@@ -146,7 +150,7 @@ fn measure(args: &MeasureArgs) -> Result<bool, String> {
         router: router(args.router.as_deref()),
         self_check: args.self_check,
         memory: Memory::obtain(MEMORY),
-        cores: cores(args)?,
+        cores: cores(args.core)?,
         table: Table::new(source.as_deref())?,
         table6: Table6::new(source.as_deref())?,
         folder: folder.path(),
@@ -250,12 +254,12 @@ fn router(named: Option<&Path>) -> PathBuf {
 }
 
 /// Processors that we may use: the one that is wanted, then the others from the last one down.
-fn cores(args: &MeasureArgs) -> Result<Vec<usize>, String> {
+fn cores(wanted: Option<usize>) -> Result<Vec<usize>, String> {
     let ours = nix::sched::sched_getaffinity(nix::unistd::Pid::from_raw(0))
         .map_err(|e| format!("cannot ask for the processors that we may use: {e}"))?;
     let may_use = |core: &usize| ours.is_set(*core).unwrap_or(false);
     let mut cores: Vec<usize> = (0..nix::sched::CpuSet::count()).rev().filter(may_use).collect();
-    if let Some(wanted) = args.core {
+    if let Some(wanted) = wanted {
         let at = cores.iter().position(|&core| core == wanted);
         let at = at.ok_or_else(|| format!("we may not use processor {wanted}"))?;
         cores[..=at].rotate_right(1);

@@ -140,6 +140,12 @@ impl Bench<'_> {
         Ok(Start { name, command, cores, prefix, folder: self.folder })
     }
 
+    /// How the router is started for a figure.
+    pub fn router_start(&self, plan: &Plan) -> Result<Start<'_>, String> {
+        let cores = self.cores.get(..plan.workers).unwrap_or(&self.cores);
+        Ok(self.routebricks(plan, &self.material(plan)?, cores))
+    }
+
     fn routebricks(&self, plan: &Plan, material: &Material, cores: &[usize]) -> Start<'_> {
         let prefix = format!("bench-{}-router", std::process::id());
         let mut command = vec![text(&self.router), "run".to_owned(), format!("-j{}", plan.workers)];

@@ -228,7 +228,7 @@ fn end(child: &mut Child) -> Option<std::process::ExitStatus> {
 }
 
 /// Sleeps, but not on when the user wants us to stop.
-fn pause(time: Duration) -> Result<(), String> {
+pub fn pause(time: Duration) -> Result<(), String> {
     let deadline = Instant::now() + time;
     loop {
         if interrupted() {
