@@ -15,6 +15,7 @@
 mod figure;
 mod huge_pages;
 mod lane;
+mod lookups;
 mod ndr;
 mod others;
 mod pairs;
@@ -25,6 +26,7 @@ mod report;
 mod telemetry;
 mod trace;
 mod trace6;
+mod value;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use figure::Spread;
@@ -40,6 +42,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 use trace::Table;
 use trace6::Table6;
+use value::Measured;
 
 /// Cycles per packet of the router and of dpdk-testpmd, in turn, on the same ports and cores
 #[derive(Debug, Parser)]
@@ -176,8 +179,10 @@ fn measure(args: &MeasureArgs) -> Result<bool, String> {
         lines.add(&figure.json(&arrangement).to_string())?;
         good &= !figure.missed();
     }
-    let wanted = args.groups.is_empty() || args.groups.contains(&Group::Others);
-    if wanted && !args.self_check {
+    if !args.self_check {
+        good &= values(args, &bench, source.as_deref(), &mut lines)?;
+    }
+    if wanted(args, Group::Others) && !args.self_check {
         for row in others::measure_all(&bench, others_patience(args)) {
             let text = |key: &str| row[key].as_str().unwrap_or_default().to_owned();
             let cycles = Spread::from_json(&row["tsc_cycles_per_packet"]);
@@ -188,6 +193,48 @@ fn measure(args: &MeasureArgs) -> Result<bool, String> {
     }
     lines.report()?;
     Ok(good || args.no_verdict)
+}
+
+fn wanted(args: &MeasureArgs, group: Group) -> bool {
+    args.groups.is_empty() || args.groups.contains(&group)
+}
+
+/// Figures that are no ratio to testpmd's cycles; true if none missed its target. What cannot be measured here is said
+/// and left out.
+fn values(
+    args: &MeasureArgs,
+    bench: &Bench<'_>,
+    table: Option<&Path>,
+    lines: &mut Lines,
+) -> Result<bool, String> {
+    let wish = lookups::Wish {
+        root: bench.root,
+        table,
+        core: bench.cores.first().copied().unwrap_or_default(),
+        lpm: args.full,
+    };
+    let measure = |group| match group {
+        Group::Lookups => lookups::ipv4(&wish),
+        Group::Lookups6 => lookups::ipv6(&wish),
+        _ => Ok(Vec::new()),
+    };
+    let mut good = true;
+    for &group in Group::value_variants().iter().filter(|&&group| wanted(args, group)) {
+        match measure(group) {
+            Ok(found) => {
+                for measured in &found {
+                    eprintln!("{}", measured.row());
+                    lines.add(&measured.json().to_string())?;
+                }
+                good &= !found.iter().any(Measured::missed);
+            }
+            Err(why) => eprintln!("{:<18} left out: {why}", group.name()),
+        }
+        if program::interrupted() {
+            return Err("interrupted".to_owned());
+        }
+    }
+    Ok(good)
 }
 
 /// What is to be measured, in order.

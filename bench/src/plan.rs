@@ -45,6 +45,10 @@ pub enum Group {
     Elements,
     /// `ip` against the number of workers
     Workers,
+    /// IPv4 lookups alone, next to rte_fib and rte_lpm
+    Lookups,
+    /// IPv6 lookups alone, next to rte_fib6
+    Lookups6,
     /// Other programs on PATH, and Linux
     Others,
 }
@@ -272,8 +276,8 @@ pub fn plans(group: Group) -> Vec<Plan> {
             let plan = |(n, config)| Plan { config, ..Plan::io(group) }.at(n);
             IO_MORE.map(plan).to_vec()
         }
-        // They have no configuration of ours.
-        Group::Others => Vec::new(),
+        // They have ways of their own.
+        Group::Lookups | Group::Lookups6 | Group::Others => Vec::new(),
         Group::Workers => swept(&[1, 2], |plan, workers| Plan { workers, ..plan }),
     }
 }

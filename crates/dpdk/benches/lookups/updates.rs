@@ -182,11 +182,17 @@ fn measure(
             report.figure(
                 "updates per processor second",
                 name,
-                Some("the same by processor time"),
+                Some(&format!("{what}, by processor time")),
                 "M/s",
                 &alone,
             );
-            report.figure("reader's rate beside updates", name, Some("reader keeps"), "x", &kept);
+            report.figure(
+                "reader's rate beside updates",
+                name,
+                Some(&format!("{what}: reader keeps")),
+                "x",
+                &kept,
+            );
         }
         done.store(true, Ordering::Relaxed);
         reading.join().map_err(|_| "the reader panicked".to_owned())?
