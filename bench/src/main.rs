@@ -12,12 +12,15 @@
 //! One JSON line for each figure goes to the standard output and into `target/bench/figures.jsonl`, a table to the
 //! standard error, a page with plots into `target/bench/report.html`. The exit code is 0 if every target was met.
 
+mod cores;
+mod duet;
 mod figure;
 mod huge_pages;
 mod lane;
 mod lookups;
 mod ndr;
 mod others;
+mod paced;
 mod pairs;
 mod pins;
 mod plan;
@@ -214,6 +217,10 @@ fn values(
         lpm: args.full,
     };
     let measure = |group| match group {
+        Group::Batching => paced::batching(bench, sweep_patience(args)),
+        Group::Load => paced::load(bench, sweep_patience(args)),
+        Group::Latency => paced::latency(bench, others_patience(args)),
+        Group::Cores => cores::measure_all(bench, others_patience(args)),
         Group::Lookups => lookups::ipv4(&wish),
         Group::Lookups6 => lookups::ipv6(&wish),
         _ => Ok(Vec::new()),
@@ -258,6 +265,12 @@ fn patience(args: &MeasureArgs, plan: &Plan) -> Patience {
     };
     let time = Duration::from_secs_f64(args.seconds.unwrap_or(seconds));
     Patience { pairs: args.pairs.unwrap_or(pairs), time }
+}
+
+/// Of sweeps with several programs at each point.
+fn sweep_patience(args: &MeasureArgs) -> Patience {
+    let time = Duration::from_secs_f64(args.seconds.unwrap_or(1.0));
+    Patience { pairs: args.pairs.unwrap_or(if args.full { 5 } else { 1 }), time }
 }
 
 fn others_patience(args: &MeasureArgs) -> Patience {

@@ -45,6 +45,14 @@ pub enum Group {
     Elements,
     /// `ip` against the number of workers
     Workers,
+    /// Rate and added latency against the packets received, and sent, at a time
+    Batching,
+    /// Cycles per packet of `ip` against offered load, empty polls apart
+    Load,
+    /// Latency of `ip` at half of the most that it carries
+    Latency,
+    /// Queues shared and not, packets that change cores and that do not
+    Cores,
     /// IPv4 lookups alone, next to rte_fib and rte_lpm
     Lookups,
     /// IPv6 lookups alone, next to rte_fib6
@@ -277,6 +285,7 @@ pub fn plans(group: Group) -> Vec<Plan> {
             IO_MORE.map(plan).to_vec()
         }
         // They have ways of their own.
+        Group::Batching | Group::Load | Group::Latency | Group::Cores => Vec::new(),
         Group::Lookups | Group::Lookups6 | Group::Others => Vec::new(),
         Group::Workers => swept(&[1, 2], |plan, workers| Plan { workers, ..plan }),
     }

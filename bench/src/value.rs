@@ -105,7 +105,7 @@ impl Measured {
         };
         let place = self.at.as_ref().map_or(self.group.to_owned(), |(at, _)| format!("{} {at}", self.group));
         let row =
-            format!("{place:<18} {:<24} {:<40} {value:>26} {:<8} {verdict}", self.of, self.what, self.unit);
+            format!("{place:<18} {:<41} {:<60} {value:>26} {:<8} {verdict}", self.of, self.what, self.unit);
         row.trim_end().to_owned()
     }
 }
