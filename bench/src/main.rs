@@ -172,6 +172,7 @@ fn measure(args: &MeasureArgs) -> Result<bool, String> {
         figure::header()
     );
     let mut good = true;
+    let mut one_worker = None;
     for plan in chosen(args) {
         if plan.workers > bench.cores.len() {
             eprintln!("{:<18} left out: it needs {} processors", plan.name(), plan.workers);
@@ -181,6 +182,11 @@ fn measure(args: &MeasureArgs) -> Result<bool, String> {
         eprintln!("{}", figure.row());
         lines.add(&figure.json(&arrangement).to_string())?;
         good &= !figure.missed();
+        if plan.group == Group::Workers && !args.self_check {
+            let pair = one_worker.replace(figure.clone());
+            let found = pair.map_or(Vec::new(), |one| figure::speed_up(&one, &figure));
+            good &= lines.values(&found)?;
+        }
     }
     if !args.self_check {
         good &= values(args, &bench, source.as_deref(), &mut lines)?;
@@ -228,13 +234,7 @@ fn values(
     let mut good = true;
     for &group in Group::value_variants().iter().filter(|&&group| wanted(args, group)) {
         match measure(group) {
-            Ok(found) => {
-                for measured in &found {
-                    eprintln!("{}", measured.row());
-                    lines.add(&measured.json().to_string())?;
-                }
-                good &= !found.iter().any(Measured::missed);
-            }
+            Ok(found) => good &= lines.values(&found)?,
             Err(why) => eprintln!("{:<18} left out: {why}", group.name()),
         }
         if program::interrupted() {
@@ -297,6 +297,15 @@ impl Lines {
     fn add(&mut self, line: &str) -> Result<(), String> {
         println!("{line}");
         writeln!(self.file, "{line}").map_err(|e| format!("{}: {e}", self.path.display()))
+    }
+
+    /// Adds a line for each value, and a row for people; true if none missed its target.
+    fn values(&mut self, found: &[Measured]) -> Result<bool, String> {
+        for measured in found {
+            eprintln!("{}", measured.row());
+            self.add(&measured.json().to_string())?;
+        }
+        Ok(!found.iter().any(Measured::missed))
     }
 
     /// Draws what there is.

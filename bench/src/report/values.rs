@@ -6,11 +6,12 @@ use serde_json::Value;
 use std::fmt::Write;
 
 /// A group: its heading, what the axis of its sweep counts.
-const GROUPS: [(&str, &str, &str); 6] = [
+const GROUPS: [(&str, &str, &str); 7] = [
     ("lookups", "Lookups alone: IPv4", ""),
     ("lookups6", "Lookups alone: IPv6", ""),
     ("batching", "Rate and added latency against batching", "k: packets received, and sent, at a time"),
     ("load", "Cycles against offered load", "offered load, per cent of the most that comes through"),
+    ("workers", "Two workers against one", ""),
     ("cores", "Cores and queues", ""),
     ("latency", "Latency", ""),
 ];
