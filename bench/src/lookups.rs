@@ -148,15 +148,14 @@ fn of_line6(line: &Value) -> Vec<Measured> {
 /// What each structure holds, and ours as a part of `rte_fib6`'s.
 fn memory6(lines: &[Value]) -> Vec<Measured> {
     let mut all: Vec<Measured> = Vec::new();
-    let bytes = |name: &str| lines.iter().find(|line| line["structure"] == name)?["bytes"].as_f64();
     let rival = lines.iter().find(|line| text(&line["structure"]).starts_with("rte_fib6"));
     let rival = rival.and_then(|line| line["bytes"].as_f64());
-    for line in lines.iter().filter(|line| line["bytes"].is_number()) {
+    for line in lines {
+        let Some(held) = line["bytes"].as_f64() else { continue };
         let of = text(&line["structure"]);
         if all.iter().any(|measured| measured.of == of) {
             continue;
         }
-        let held = bytes(&of).unwrap_or_default();
         let measured = |what: &str, unit, value, target| Measured {
             group: "lookups6",
             at: None,
@@ -219,6 +218,10 @@ mod tests {
         assert_eq!(memory, expected.map(|(what, value)| (what.to_owned(), value)));
         let updates = json!({"schema": "routebricks.updates6/1", "structure": "range tree",
             "updates_per_cpu_second": 2e6, "reader_million_per_second": [10.0, 9.0]});
+        // A line of the same structure that says nothing of memory comes first.
+        let all = [&[updates.clone()], &lines[..]].concat();
+        assert_eq!(memory6(&all).len(), 3);
+        assert!((memory6(&all)[0].values[0] - 1e-5).abs() < 1e-12);
         let found: Vec<f64> = of_line6(&updates).iter().map(|m| m.values[0]).collect();
         assert_eq!(found, [2.0, 0.9]);
     }
