@@ -219,7 +219,7 @@ mod tests {
         let updates = json!({"schema": "routebricks.updates6/1", "structure": "range tree",
             "updates_per_cpu_second": 2e6, "reader_million_per_second": [10.0, 9.0]});
         // A line of the same structure that says nothing of memory comes first.
-        let all = [&[updates.clone()], &lines[..]].concat();
+        let all = [std::slice::from_ref(&updates), &lines[..]].concat();
         assert_eq!(memory6(&all).len(), 3);
         assert!((memory6(&all)[0].values[0] - 1e-5).abs() < 1e-12);
         let found: Vec<f64> = of_line6(&updates).iter().map(|m| m.values[0]).collect();

@@ -12,8 +12,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, LazyLock};
 use std::time::{Duration, Instant};
 
-/// A program that loads a full table gets this long until packets flow.
-const START: Duration = Duration::from_secs(60);
+/// A program that loads a full table, or runs under valgrind, gets this long until packets flow.
+const START: Duration = Duration::from_secs(180);
 /// From the first packets to the measurement: caches, branch predictors and page tables fill.
 const WARM_UP: Duration = Duration::from_millis(500);
 const END: Duration = Duration::from_secs(10);
@@ -184,11 +184,19 @@ impl Program {
     ///
     /// # Errors
     /// If it does not end in good order.
-    pub fn stop(mut self) -> Result<(), String> {
-        match end(&mut self.child, END) {
+    pub fn stop(self) -> Result<(), String> {
+        self.stop_within(END)
+    }
+
+    /// Ends a program that may take its time.
+    ///
+    /// # Errors
+    /// As [`stop`](Program::stop).
+    pub fn stop_within(mut self, patience: Duration) -> Result<(), String> {
+        match end(&mut self.child, patience) {
             Some(status) if status.success() => Ok(()),
             Some(status) => Err(format!("{} ended with {status}; it said\n{}", self.name, tail(&self.log))),
-            None => Err(format!("{} did not end within {END:?} of SIGTERM", self.name)),
+            None => Err(format!("{} did not end within {patience:?} of SIGTERM", self.name)),
         }
     }
 }
