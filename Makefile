@@ -1,6 +1,6 @@
 # Everything a developer or a newcomer runs. Each target installs what it lacks (scripts/setup) before it builds.
 .DEFAULT_GOAL := help
-.PHONY: help build demo test bench lint doc clean
+.PHONY: help build demo test bench pins lint doc clean
 
 export CARGO_TARGET_DIR ?= $(CURDIR)/target
 # The router that demo and tests of whole routers start.
@@ -32,6 +32,10 @@ bench: ## cycles per packet next to dpdk-testpmd, against the targets, as a page
 	@scripts/setup bench
 	@$(MAKE) --no-print-directory build
 	cargo run --release --package bench -- $(BENCH)
+
+pins: build ## write down what paths cost in instructions per packet, for tests to hold them to: bench/pins.json
+	@scripts/setup lab
+	cargo run --package bench -- pins --update
 
 lint: ## format, clippy with and without DPDK, doc links, licences, crate arrows, the manual
 	@scripts/setup build

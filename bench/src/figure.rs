@@ -1,7 +1,8 @@
 //! Figures: medians, ratios, verdicts, and how they are written down.
 
 use crate::plan::Plan;
-use serde_json::{Value, json};
+use crate::value::{Measured, Target};
+use serde_json::{Map, Value, json};
 
 /// Lowest, middle and highest of some values.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -78,6 +79,29 @@ pub struct Arrangement {
     pub tsc_ghz: f64,
     /// Seconds of each measurement.
     pub seconds: f64,
+}
+
+/// What the second figure's cores forward by what the first one's do, pair by pair: of the router, with a target, and of
+/// testpmd.
+pub fn speed_up(one: &Figure, two: &Figure) -> Vec<Measured> {
+    let cores = two.plan.workers as f64 / one.plan.workers as f64;
+    let ratios = |one: &Costs, two: &Costs| -> Vec<f64> {
+        one.cycles.iter().zip(&two.cycles).map(|(one, two)| cores * one / two).collect()
+    };
+    let measured = |of: &str, values, target| Measured {
+        group: "workers",
+        at: None,
+        what: format!("rate of {} workers, of that of {}", two.plan.workers, one.plan.workers),
+        of: of.to_owned(),
+        unit: "x",
+        values,
+        target,
+        arrangement: Map::from_iter([("config".to_owned(), json!(two.plan.config))]),
+    };
+    vec![
+        measured("router", ratios(&one.router, &two.router), Some(Target::AtLeast(0.95 * cores))),
+        measured("testpmd io", ratios(&one.testpmd, &two.testpmd), None),
+    ]
 }
 
 impl Figure {
@@ -207,6 +231,21 @@ mod tests {
         assert!(figure(&[34.0], &[30.0], Some(1.1)).missed());
         assert!(!figure(&[34.0], &[30.0], None).missed());
         assert!(figure(&[], &[], Some(1.1)).missed(), "nothing measured is nothing met");
+    }
+
+    #[test]
+    fn two_workers_are_as_fast_as_their_cycles_say() {
+        let (one, mut two) =
+            (figure(&[30.0, 40.0], &[30.0, 30.0], None), figure(&[31.0, 50.0], &[30.0, 60.0], None));
+        two.plan.workers = 2;
+        let [router, testpmd] = speed_up(&one, &two).try_into().unwrap();
+        let close =
+            |found: &[f64], wanted: [f64; 2]| found.iter().zip(wanted).all(|(a, b)| (a - b).abs() < 1e-9);
+        assert!(close(&router.values, [60.0 / 31.0, 1.6]) && close(&testpmd.values, [2.0, 1.0]));
+        assert_eq!(
+            (router.target, router.missed(), testpmd.target),
+            (Some(Target::AtLeast(1.9)), true, None)
+        );
     }
 
     #[test]

@@ -28,6 +28,11 @@ impl Memory {
         obtain(Path::new(FOLDER), bytes.div_ceil(PAGE))
     }
 
+    /// Ordinary pages.
+    pub fn ordinary() -> Memory {
+        Memory { huge: false, _added: None }
+    }
+
     /// EAL arguments that say so.
     pub fn eal_args(&self, megabytes: u64) -> Vec<String> {
         if self.huge {
@@ -44,24 +49,23 @@ impl Memory {
 }
 
 fn obtain(folder: &Path, needed: u64) -> Memory {
-    let ordinary = Memory { huge: false, _added: None };
     let number = |name: &str| fs::read_to_string(folder.join(name)).ok()?.trim().parse::<u64>().ok();
     let (Some(pages), Some(free)) = (number("nr_hugepages"), number("free_hugepages")) else {
-        return ordinary;
+        return Memory::ordinary();
     };
     if free >= needed {
         return Memory { huge: true, _added: None };
     }
     let file = folder.join("nr_hugepages");
     if fs::write(&file, (pages + needed - free).to_string()).is_err() {
-        return ordinary;
+        return Memory::ordinary();
     }
     let added = Restore { file, pages };
     // The kernel gives as many as it finds.
     if number("free_hugepages").is_some_and(|free| free >= needed) {
         Memory { huge: true, _added: Some(added) }
     } else {
-        ordinary
+        Memory::ordinary()
     }
 }
 

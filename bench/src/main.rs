@@ -12,18 +12,24 @@
 //! One JSON line for each figure goes to the standard output and into `target/bench/figures.jsonl`, a table to the
 //! standard error, a page with plots into `target/bench/report.html`. The exit code is 0 if every target was met.
 
+mod cores;
+mod duet;
 mod figure;
 mod huge_pages;
 mod lane;
+mod lookups;
 mod ndr;
 mod others;
+mod paced;
 mod pairs;
+mod pins;
 mod plan;
 mod program;
 mod report;
 mod telemetry;
 mod trace;
 mod trace6;
+mod value;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use figure::Spread;
@@ -39,6 +45,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 use trace::Table;
 use trace6::Table6;
+use value::Measured;
 
 /// Cycles per packet of the router and of dpdk-testpmd, in turn, on the same ports and cores
 #[derive(Debug, Parser)]
@@ -58,6 +65,8 @@ enum Other {
     Report(report::ReportArgs),
     /// Throughput by the rules of MLRsearch: the highest rate at which a router loses (nearly) nothing
     Ndr(ndr::NdrArgs),
+    /// Instructions per packet of the main paths, against those in bench/pins.json
+    Pins(pins::PinsArgs),
 }
 
 #[derive(Debug, Args)]
@@ -125,6 +134,7 @@ fn main() -> ExitCode {
         None => measure(&cli.measure),
         Some(Other::Report(args)) => report::draw(args).map(|()| true),
         Some(Other::Ndr(args)) => ndr::ndr(args).map(|()| true),
+        Some(Other::Pins(args)) => pins::pins(args),
     };
     match done {
         Ok(true) => ExitCode::SUCCESS,
@@ -146,7 +156,7 @@ fn measure(args: &MeasureArgs) -> Result<bool, String> {
         router: router(args.router.as_deref()),
         self_check: args.self_check,
         memory: Memory::obtain(MEMORY),
-        cores: cores(args)?,
+        cores: cores(args.core)?,
         table: Table::new(source.as_deref())?,
         table6: Table6::new(source.as_deref())?,
         folder: folder.path(),
@@ -162,6 +172,7 @@ fn measure(args: &MeasureArgs) -> Result<bool, String> {
         figure::header()
     );
     let mut good = true;
+    let mut one_worker = None;
     for plan in chosen(args) {
         if plan.workers > bench.cores.len() {
             eprintln!("{:<18} left out: it needs {} processors", plan.name(), plan.workers);
@@ -171,9 +182,16 @@ fn measure(args: &MeasureArgs) -> Result<bool, String> {
         eprintln!("{}", figure.row());
         lines.add(&figure.json(&arrangement).to_string())?;
         good &= !figure.missed();
+        if plan.group == Group::Workers && !args.self_check {
+            let pair = one_worker.replace(figure.clone());
+            let found = pair.map_or(Vec::new(), |one| figure::speed_up(&one, &figure));
+            good &= lines.values(&found)?;
+        }
     }
-    let wanted = args.groups.is_empty() || args.groups.contains(&Group::Others);
-    if wanted && !args.self_check {
+    if !args.self_check {
+        good &= values(args, &bench, source.as_deref(), &mut lines)?;
+    }
+    if wanted(args, Group::Others) && !args.self_check {
         for row in others::measure_all(&bench, others_patience(args)) {
             let text = |key: &str| row[key].as_str().unwrap_or_default().to_owned();
             let cycles = Spread::from_json(&row["tsc_cycles_per_packet"]);
@@ -184,6 +202,46 @@ fn measure(args: &MeasureArgs) -> Result<bool, String> {
     }
     lines.report()?;
     Ok(good || args.no_verdict)
+}
+
+fn wanted(args: &MeasureArgs, group: Group) -> bool {
+    args.groups.is_empty() || args.groups.contains(&group)
+}
+
+/// Figures that are no ratio to testpmd's cycles; true if none missed its target. What cannot be measured here is said
+/// and left out.
+fn values(
+    args: &MeasureArgs,
+    bench: &Bench<'_>,
+    table: Option<&Path>,
+    lines: &mut Lines,
+) -> Result<bool, String> {
+    let wish = lookups::Wish {
+        root: bench.root,
+        table,
+        core: bench.cores.first().copied().unwrap_or_default(),
+        lpm: args.full,
+    };
+    let measure = |group| match group {
+        Group::Batching => paced::batching(bench, sweep_patience(args)),
+        Group::Load => paced::load(bench, sweep_patience(args)),
+        Group::Latency => paced::latency(bench, others_patience(args)),
+        Group::Cores => cores::measure_all(bench, others_patience(args)),
+        Group::Lookups => lookups::ipv4(&wish),
+        Group::Lookups6 => lookups::ipv6(&wish),
+        _ => Ok(Vec::new()),
+    };
+    let mut good = true;
+    for &group in Group::value_variants().iter().filter(|&&group| wanted(args, group)) {
+        match measure(group) {
+            Ok(found) => good &= lines.values(&found)?,
+            Err(why) => eprintln!("{:<18} left out: {why}", group.name()),
+        }
+        if program::interrupted() {
+            return Err("interrupted".to_owned());
+        }
+    }
+    Ok(good)
 }
 
 /// What is to be measured, in order.
@@ -207,6 +265,12 @@ fn patience(args: &MeasureArgs, plan: &Plan) -> Patience {
     };
     let time = Duration::from_secs_f64(args.seconds.unwrap_or(seconds));
     Patience { pairs: args.pairs.unwrap_or(pairs), time }
+}
+
+/// Of sweeps with several programs at each point.
+fn sweep_patience(args: &MeasureArgs) -> Patience {
+    let time = Duration::from_secs_f64(args.seconds.unwrap_or(1.0));
+    Patience { pairs: args.pairs.unwrap_or(if args.full { 5 } else { 1 }), time }
 }
 
 fn others_patience(args: &MeasureArgs) -> Patience {
@@ -235,6 +299,15 @@ impl Lines {
         writeln!(self.file, "{line}").map_err(|e| format!("{}: {e}", self.path.display()))
     }
 
+    /// Adds a line for each value, and a row for people; true if none missed its target.
+    fn values(&mut self, found: &[Measured]) -> Result<bool, String> {
+        for measured in found {
+            eprintln!("{}", measured.row());
+            self.add(&measured.json().to_string())?;
+        }
+        Ok(!found.iter().any(Measured::missed))
+    }
+
     /// Draws what there is.
     fn report(&self) -> Result<(), String> {
         let page = self.path.with_file_name("report.html");
@@ -250,12 +323,12 @@ fn router(named: Option<&Path>) -> PathBuf {
 }
 
 /// Processors that we may use: the one that is wanted, then the others from the last one down.
-fn cores(args: &MeasureArgs) -> Result<Vec<usize>, String> {
+fn cores(wanted: Option<usize>) -> Result<Vec<usize>, String> {
     let ours = nix::sched::sched_getaffinity(nix::unistd::Pid::from_raw(0))
         .map_err(|e| format!("cannot ask for the processors that we may use: {e}"))?;
     let may_use = |core: &usize| ours.is_set(*core).unwrap_or(false);
     let mut cores: Vec<usize> = (0..nix::sched::CpuSet::count()).rev().filter(may_use).collect();
-    if let Some(wanted) = args.core {
+    if let Some(wanted) = wanted {
         let at = cores.iter().position(|&core| core == wanted);
         let at = at.ok_or_else(|| format!("we may not use processor {wanted}"))?;
         cores[..=at].rotate_right(1);

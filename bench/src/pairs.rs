@@ -3,7 +3,7 @@
 use crate::figure::{Arrangement, Costs, Figure};
 use crate::huge_pages::Memory;
 use crate::plan::{Hops, Plan};
-use crate::program::{Program, Start};
+use crate::program::{Program, Sample, Start};
 use crate::trace::Table;
 use crate::trace6::Table6;
 use fib::Family;
@@ -58,7 +58,8 @@ struct Material {
 pub struct Run {
     /// TSC cycles of CPU time for each packet.
     pub cycles: f64,
-    wall_mpps: f64,
+    /// Millions of packets for each second that passed.
+    pub wall_mpps: f64,
     dpdk: String,
     pool: u64,
 }
@@ -140,6 +141,12 @@ impl Bench<'_> {
         Ok(Start { name, command, cores, prefix, folder: self.folder })
     }
 
+    /// How the router is started for a figure.
+    pub fn router_start(&self, plan: &Plan) -> Result<Start<'_>, String> {
+        let cores = self.cores.get(..plan.workers).unwrap_or(&self.cores);
+        Ok(self.routebricks(plan, &self.material(plan)?, cores))
+    }
+
     fn routebricks(&self, plan: &Plan, material: &Material, cores: &[usize]) -> Start<'_> {
         let prefix = format!("bench-{}-router", std::process::id());
         let mut command = vec![text(&self.router), "run".to_owned(), format!("-j{}", plan.workers)];
@@ -198,9 +205,18 @@ impl Costs {
 
 /// Runs a program once.
 pub fn measure(start: &Start<'_>, workers: usize, time: Duration) -> Result<Run, String> {
+    run(start, |program| program.measure(time, workers))
+}
+
+/// The same of a program that may lose packets: those that it sends count.
+pub fn measure_lossy(start: &Start<'_>, workers: usize, time: Duration) -> Result<Run, String> {
+    run(start, |program| program.measure_lossy(time, workers))
+}
+
+fn run(start: &Start<'_>, sample: impl Fn(&mut Program) -> Result<Sample, String>) -> Result<Run, String> {
     let mut program = Program::start(start)?;
     let (dpdk, pool) = (program.version().to_owned(), program.pool_size()?);
-    let sample = program.measure(time, workers)?;
+    let sample = sample(&mut program)?;
     program.stop()?;
     let packets = sample.packets as f64;
     Ok(Run {

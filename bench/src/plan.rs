@@ -45,6 +45,18 @@ pub enum Group {
     Elements,
     /// `ip` against the number of workers
     Workers,
+    /// Rate and added latency against the packets received, and sent, at a time
+    Batching,
+    /// Cycles per packet of `ip` against offered load, empty polls apart
+    Load,
+    /// Latency of `ip` at half of the most that it carries
+    Latency,
+    /// Queues shared and not, packets that change cores and that do not
+    Cores,
+    /// IPv4 lookups alone, next to rte_fib and rte_lpm
+    Lookups,
+    /// IPv6 lookups alone, next to rte_fib6
+    Lookups6,
     /// Other programs on PATH, and Linux
     Others,
 }
@@ -272,8 +284,9 @@ pub fn plans(group: Group) -> Vec<Plan> {
             let plan = |(n, config)| Plan { config, ..Plan::io(group) }.at(n);
             IO_MORE.map(plan).to_vec()
         }
-        // They have no configuration of ours.
-        Group::Others => Vec::new(),
+        // They have ways of their own.
+        Group::Batching | Group::Load | Group::Latency | Group::Cores => Vec::new(),
+        Group::Lookups | Group::Lookups6 | Group::Others => Vec::new(),
         Group::Workers => swept(&[1, 2], |plan, workers| Plan { workers, ..plan }),
     }
 }

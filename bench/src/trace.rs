@@ -26,13 +26,22 @@ impl Table {
     /// The IPv4 prefixes of `source` if that is there (one a line, perhaps packed by gzip), else those of a made-up
     /// table of a million.
     pub fn new(source: Option<&Path>) -> Result<Table, String> {
-        let (name, mut prefixes) = match source {
+        let (name, prefixes) = match source {
             Some(source) => {
                 let name = source.file_name().unwrap_or(source.as_os_str());
                 (name.to_string_lossy().into_owned(), read(source)?)
             }
-            None => (format!("synth of {MADE_UP}"), make_up()?),
+            None => return Table::made_up(MADE_UP),
         };
+        Table::of(name, prefixes)
+    }
+
+    /// A made-up table of so many prefixes.
+    pub fn made_up(prefixes: usize) -> Result<Table, String> {
+        Table::of(format!("synth of {prefixes}"), make_up(prefixes)?)
+    }
+
+    fn of(name: String, mut prefixes: Vec<Prefix4>) -> Result<Table, String> {
         if prefixes.is_empty() {
             return Err(format!("{name}: there is no IPv4 prefix in it"));
         }
@@ -108,9 +117,9 @@ fn read(source: &Path) -> Result<Vec<Prefix4>, String> {
     Ok(file.v4.iter().map(|route| route.prefix).collect())
 }
 
-fn make_up() -> Result<Vec<Prefix4>, String> {
+fn make_up(prefixes: usize) -> Result<Vec<Prefix4>, String> {
     let hops = [NextHop { gateway: None, port: 0 }];
-    let table = fib::synth::<u32>(MADE_UP, SEED, &hops).map_err(|e| e.to_string())?;
+    let table = fib::synth::<u32>(prefixes, SEED, &hops).map_err(|e| e.to_string())?;
     Ok(table.routes.iter().map(|route| route.prefix).collect())
 }
 

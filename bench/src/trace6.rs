@@ -37,7 +37,12 @@ impl Table6 {
             }
             None => Vec::new(),
         };
-        Ok(Table6 { prefixes: if listed.is_empty() { make_up()? } else { listed } })
+        if listed.is_empty() { Table6::made_up(MADE_UP) } else { Ok(Table6 { prefixes: listed }) }
+    }
+
+    /// A made-up table of so many prefixes.
+    pub fn made_up(prefixes: usize) -> Result<Table6, String> {
+        Ok(Table6 { prefixes: make_up(prefixes)? })
     }
 
     /// Writes a file of routes that all lead to port 0; gives its path and how many routes there are in it.
@@ -70,9 +75,9 @@ impl Table6 {
     }
 }
 
-fn make_up() -> Result<Vec<Prefix6>, String> {
+fn make_up(prefixes: usize) -> Result<Vec<Prefix6>, String> {
     let hops = [NextHop { gateway: None, port: 0 }];
-    let table = fib::synth::<u128>(MADE_UP, SEED, &hops).map_err(|e| e.to_string())?;
+    let table = fib::synth::<u128>(prefixes, SEED, &hops).map_err(|e| e.to_string())?;
     Ok(table.routes.iter().map(|route| route.prefix).collect())
 }
 

@@ -1,6 +1,7 @@
 //! The page with plots, made of the lines of JSON. It needs nothing but itself: no script, no font, no network.
 
 mod chart;
+mod values;
 
 use crate::figure::Spread;
 use chart::{Chart, Series, escape};
@@ -74,6 +75,7 @@ fn html(rows: &[Value]) -> String {
             sweep(&points, heading, axis, &mut out);
         }
     }
+    values::write(&with("routebricks.bench-value/1"), &mut out);
     others(&with("routebricks.bench-other/1"), &mut out);
     throughput(&with("routebricks.ndr/1"), &mut out);
     out.push_str("</body>\n</html>\n");

@@ -27,7 +27,11 @@ type Test = fn() -> Result<()>;
 
 /// The configurations and their tests.
 const TESTS: &[(&str, Test)] = &[
+    ("bench/batching.click", what_comes_in_goes_out),
     ("bench/classic-4-ports.click", a_queue_for_each_of_four_ports),
+    ("bench/cores-overlap.click", two_paths_with_a_core_each),
+    ("bench/cores-parallel.click", two_paths_with_a_core_each),
+    ("bench/cores-pipeline.click", one_core_receives_and_one_sends),
     ("bench/io.click", what_comes_in_goes_out),
     ("bench/io-1-more.click", what_comes_in_goes_out),
     ("bench/io-16-more.click", what_comes_in_goes_out),
@@ -40,6 +44,7 @@ const TESTS: &[(&str, Test)] = &[
     ("bench/ip-path-large-pool.click", a_path_through_a_router),
     ("bench/ip6-path.click", a_path_through_an_ipv6_router),
     ("bench/ip6-path-large-pool.click", a_path_through_an_ipv6_router),
+    ("bench/probe.click", probes_are_noted_as_they_leave_and_come_back),
     ("firewall.click", a_firewall_lets_through_what_it_should),
     ("forward.click", forwarding_swaps_the_ports),
     ("generator.click", a_generator_makes_the_packets_that_it_is_told),
@@ -122,11 +127,75 @@ fn what_comes_in_goes_out() -> Result<()> {
     let frames: Vec<Vec<u8>> =
         (1..=2000).map(|n| datagram((A, B), ("10.0.1.2", n), ("10.0.2.2", 9), 18)).collect();
     let more = ["1", "2", "4", "8", "16"].map(|n| format!("bench/io-{n}-more.click"));
-    for name in
-        ["bench/io.click", "bench/io-large-pool.click"].into_iter().chain(more.iter().map(String::as_str))
+    for name in ["bench/io.click", "bench/io-large-pool.click", "bench/batching.click"]
+        .into_iter()
+        .chain(more.iter().map(String::as_str))
     {
         assert_eq!(run(name, &[("", &frames)], &[])?.sent, std::slice::from_ref(&frames), "{name}");
     }
+    Ok(())
+}
+
+/// UDP datagrams of two senders, told apart by their ports.
+fn of_two_senders() -> [Vec<Vec<u8>>; 2] {
+    [1, 3001].map(|first| {
+        (first..first + 2000).map(|n| datagram((A, B), ("10.0.1.2", n), ("10.0.2.2", 9), 18)).collect()
+    })
+}
+
+#[test]
+fn one_core_receives_and_one_sends() -> Result<()> {
+    let [frames, _] = of_two_senders();
+    let outcome = pcap_ports::run("bench/cores-pipeline.click", &[("", &frames)], &["-j", "2"])?;
+    assert!(outcome.sent == [frames], "all, in order");
+    assert_eq!(outcome.lost, losses([]));
+    Ok(())
+}
+
+#[test]
+fn two_paths_with_a_core_each() -> Result<()> {
+    let [a, b] = of_two_senders();
+    let outcome = pcap_ports::run("bench/cores-parallel.click", &[("", &a), ("", &b)], &["-j", "2"])?;
+    assert!(outcome.sent == [a.clone(), b.clone()], "all, in order");
+    assert_eq!(outcome.lost, losses([]));
+    let ports: [Input; 3] = [("", &a), ("", &b), ("", &[])];
+    let outcome = pcap_ports::run("bench/cores-overlap.click", &ports, &["-j", "2"])?;
+    let [.., out] = &outcome.sent[..] else { panic!("no port has sent") };
+    // Each path keeps its order, whatever comes in between.
+    let of =
+        |frames: &[Vec<u8>]| out.iter().filter(|frame| frames.contains(frame)).cloned().collect::<Vec<_>>();
+    assert!(of(&a) == a && of(&b) == b, "all, in order");
+    assert_eq!((out.len(), outcome.lost), (4000, losses([])));
+    Ok(())
+}
+
+#[test]
+fn probes_are_noted_as_they_leave_and_come_back() -> Result<()> {
+    let directory = tempfile::tempdir().map_err(|error| Error::new(error.to_string()))?;
+    let [sent, back] = ["sent.pcap", "back.pcap"].map(|name| directory.path().join(name));
+    let come: Vec<Vec<u8>> = (1..=30)
+        .map(|n| {
+            datagram((B, A), (if n % 3 == 0 { "198.18.0.2" } else { "198.18.0.1" }, n), ("10.0.2.2", 9), 18)
+        })
+        .collect();
+    let arguments =
+        [format!("SENT={}", sent.display()), format!("BACK={}", back.display()), "LIMIT=20".to_owned()];
+    let arguments: Vec<&str> =
+        arguments.iter().map(String::as_str).chain(["RATE=9000", "PROBES=9000"]).collect();
+    let outcome = pcap_ports::run("bench/probe.click", &[("", &come)], &arguments)?;
+    assert_eq!((outcome.sent[0].len(), outcome.lost), (40, losses([])));
+    let probe = |number: u16| {
+        outcome.sent[0]
+            .iter()
+            .find(|frame| frame[26..30] == [198, 18, 0, 2] && frame[34..36] == number.to_be_bytes())
+    };
+    let noted = trace::read(&sent)?;
+    assert_eq!(noted.len(), 20);
+    for (number, noted) in (1000..).zip(noted) {
+        assert_eq!(Some(&noted[..]), probe(number).map(Vec::as_slice), "probe {number}");
+    }
+    let expected: Vec<Vec<u8>> = come.iter().skip(2).step_by(3).cloned().collect();
+    assert_eq!(trace::read(&back)?, expected);
     Ok(())
 }
 

@@ -31,7 +31,7 @@ impl Report {
         });
         println!("{line}");
         let digits = if spread.median < 10.0 { 3 } else { 1 };
-        let what = pattern.unwrap_or(name);
-        eprintln!("{of:<22} {what:<34} {:>26} {unit}", spread.cell(digits));
+        let what = pattern.map_or(name.to_owned(), |pattern| format!("{name}, {pattern}"));
+        eprintln!("{of:<22} {what:<60} {:>26} {unit}", spread.cell(digits));
     }
 }

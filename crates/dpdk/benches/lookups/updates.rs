@@ -179,14 +179,8 @@ fn measure(
                 kept.push(beside / quiet);
             }
             report.figure("updates", name, Some(what), "M/s", &updates);
-            report.figure(
-                "updates per processor second",
-                name,
-                Some("the same by processor time"),
-                "M/s",
-                &alone,
-            );
-            report.figure("reader's rate beside updates", name, Some("reader keeps"), "x", &kept);
+            report.figure("updates per processor second", name, Some(what), "M/s", &alone);
+            report.figure("reader's rate beside updates", name, Some(what), "x", &kept);
         }
         done.store(true, Ordering::Relaxed);
         reading.join().map_err(|_| "the reader panicked".to_owned())?
