@@ -65,8 +65,6 @@ fn text(value: &[u8]) -> String {
 /// `struct ifinfomsg`: family, pad, type, index, flags, change.
 fn link(body: &[u8]) -> Option<Link> {
     const AF_BRIDGE: u8 = 7;
-    const UP: u32 = 1;
-    const LOWER_UP: u32 = 1 << 16;
     // A bridge speaks of its ports in messages of its own; a "deleted" there is not.
     if *body.first()? == AF_BRIDGE {
         return None;
@@ -74,8 +72,9 @@ fn link(body: &[u8]) -> Option<Link> {
     let flags = u32_at(body, 8)?;
     let mut link = Link {
         index: u32_at(body, 4)?,
-        up: flags & UP != 0,
-        carrier: flags & LOWER_UP != 0,
+        up: flags & IFF_UP != 0,
+        carrier: flags & IFF_LOWER_UP != 0,
+        promiscuous: flags & IFF_PROMISC != 0,
         ..Link::default()
     };
     for (kind, value) in Attributes::new(body.get(16..)?) {

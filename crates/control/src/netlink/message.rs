@@ -70,6 +70,8 @@ pub struct Link {
     pub up: bool,
     /// There is a carrier (`IFF_LOWER_UP`).
     pub carrier: bool,
+    /// It takes frames to any address (`IFF_PROMISC`).
+    pub promiscuous: bool,
     /// The VRF, bridge or bond that it belongs to; 0 = none.
     pub master: u32,
     /// The interface below it (a VLAN's); 0 = none.

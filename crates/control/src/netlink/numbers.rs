@@ -24,5 +24,9 @@ pub const NLM_F_DUMP_INTR: u16 = 0x10;
 pub const NLM_F_REPLACE: u16 = 0x100;
 pub const NLM_F_APPEND: u16 = 0x800;
 
+pub const IFF_UP: u32 = 1;
+pub const IFF_PROMISC: u32 = 0x100;
+pub const IFF_LOWER_UP: u32 = 0x1_0000;
+
 pub const AF_INET: u8 = 2;
 pub const AF_INET6: u8 = 10;

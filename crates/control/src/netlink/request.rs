@@ -75,6 +75,8 @@ pub struct LinkChange<'a> {
     pub mtu: Option<u32>,
     /// Up or down.
     pub up: Option<bool>,
+    /// Take frames to any address, or only those to its own.
+    pub promiscuous: Option<bool>,
     /// The network namespace to move to, as an open file of this process.
     pub namespace: Option<i32>,
 }
@@ -83,10 +85,14 @@ pub struct LinkChange<'a> {
 pub fn set_link(index: u32, change: &LinkChange<'_>, sequence: u32) -> Vec<u8> {
     let mut body = [0; 16];
     body[4..8].copy_from_slice(&index.to_ne_bytes());
-    if let Some(up) = change.up {
-        body[8..12].copy_from_slice(&u32::from(up).to_ne_bytes());
-        body[12..16].copy_from_slice(&1u32.to_ne_bytes());
+    let flags = [(IFF_UP, change.up), (IFF_PROMISC, change.promiscuous)];
+    let (mut set, mut mask) = (0, 0);
+    for (flag, on) in flags.into_iter().filter_map(|(flag, on)| Some((flag, on?))) {
+        mask |= flag;
+        set |= if on { flag } else { 0 };
     }
+    body[8..12].copy_from_slice(&u32::to_ne_bytes(set));
+    body[12..16].copy_from_slice(&u32::to_ne_bytes(mask));
     let mut message = Builder::new(RTM_SETLINK, REQUEST | ACK, sequence, &body);
     if let Some(mac) = change.mac {
         message = message.with(1, &mac);

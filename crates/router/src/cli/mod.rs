@@ -32,6 +32,8 @@ enum Command {
     Run(run::RunArgs),
     /// Run a complete router on Linux interfaces, with Linux, FRR or BIRD as its control plane
     Router(router::RouterArgs),
+    #[command(name = crate::linux::keeper::COMMAND, hide = true)]
+    KeepPorts(router::KeepArgs),
     /// Say what is wrong with a configuration, without opening devices or files
     Check(check::CheckArgs),
     /// Print a configuration in its canonical form
@@ -75,6 +77,7 @@ pub fn main() -> ExitCode {
     let done = match Cli::parse().command {
         Command::Run(args) => run::run(&args),
         Command::Router(args) => router::router(&args),
+        Command::KeepPorts(args) => router::keep(&args),
         Command::Check(args) => check::check(&args),
         Command::Fmt(args) => fmt::fmt(&args),
         Command::Graph(args) => graph::graph(&args),

@@ -4,7 +4,7 @@ use super::run::{Processors, announce, http_address, processors};
 use super::{Done, Output, Workers, failed};
 use crate::api::Server;
 use crate::config::{Configuration, Reported};
-use crate::linux::{self, Namespaces, Port, Twins};
+use crate::linux::{self, Namespaces, Port, Twins, keeper};
 use crate::run::RunOptions;
 use clap::Args;
 use control::Source;
@@ -44,6 +44,20 @@ pub struct RouterArgs {
     eal: Vec<String>,
 }
 
+/// Arguments of the process that outlives a killed router.
+#[derive(Debug, Args)]
+pub struct KeepArgs {
+    /// What to give back
+    #[arg(value_name = "NAME[:up][:promiscuous]")]
+    ports: Vec<keeper::Kept>,
+}
+
+/// Waits for the end of the router that started this process, and gives back what it left.
+pub fn keep(args: &KeepArgs) -> Done {
+    keeper::keep(&args.ports)
+        .map_err(|e| failed(format!("an interface could not be given back to Linux: {e}")))
+}
+
 /// How long the first look at the kernel may take before packets flow.
 const FIRST_LOOK: Duration = Duration::from_secs(30);
 
@@ -70,7 +84,7 @@ pub fn router(args: &RouterArgs) -> Done {
         tables,
     };
     let namespaces =
-        Namespaces::new().map_err(|e| failed(format!("cannot make a network namespace: {e}")))?;
+        Namespaces::new(&ports).map_err(|e| failed(format!("cannot make a network namespace: {e}")))?;
     let twins = Twins::take(&namespaces, &ports).map_err(failed)?;
     let source = args.fpm.map_or(Source::Kernel, Source::Fpm);
     let serve = |router: &Arc<graph::Router>| {

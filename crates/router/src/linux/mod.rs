@@ -7,6 +7,7 @@
 //! ```
 
 mod config;
+pub mod keeper;
 mod namespaces;
 mod twins;
 

@@ -1,5 +1,7 @@
 //! The caller's network namespace, where Linux routes, and a private one, where the ports are.
 
+use super::Port;
+use super::keeper::Keeper;
 use nix::sched::{CloneFlags, setns, unshare};
 use std::fs::{self, File};
 use std::io;
@@ -10,14 +12,16 @@ use std::os::fd::{AsRawFd, RawFd};
 pub struct Namespaces {
     caller: File,
     private: File,
+    /// Kept to hold the private one; without it the router works as long as nobody kills it.
+    _keeper: Option<Keeper>,
 }
 
 impl Namespaces {
-    /// Makes a private namespace in which Linux says nothing on its own.
+    /// Makes a private namespace for these ports, in which Linux says nothing on its own.
     ///
     /// # Errors
     /// Those of the system; namespaces need root.
-    pub fn new() -> io::Result<Namespaces> {
+    pub fn new(ports: &[Port]) -> io::Result<Namespaces> {
         let current = || File::open("/proc/thread-self/ns/net");
         let caller = current()?;
         unshare(CloneFlags::CLONE_NEWNET)?;
@@ -27,8 +31,11 @@ impl Namespaces {
                 let _ = fs::write(format!("/proc/sys/net/ipv6/conf/{which}/disable_ipv6"), "1");
             }
         });
+        let keeper = Keeper::start(&caller, ports).inspect_err(|e| {
+            eprintln!("warning: if this process is killed, virtual interfaces among the ports are lost: {e}");
+        });
         setns(&caller, CloneFlags::CLONE_NEWNET)?;
-        Ok(Namespaces { caller, private: private? })
+        Ok(Namespaces { caller, private: private?, _keeper: keeper.ok() })
     }
 
     /// Puts the calling thread into the private namespace.
@@ -48,8 +55,8 @@ impl Namespaces {
     }
 
     /// The caller's, as an open file.
-    pub fn caller(&self) -> RawFd {
-        self.caller.as_raw_fd()
+    pub fn caller(&self) -> &File {
+        &self.caller
     }
 
     /// The private one, as an open file.

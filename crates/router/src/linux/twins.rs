@@ -1,10 +1,12 @@
 //! Ports taken from Linux, and their twins given to it.
 
 use super::Namespaces;
+use super::keeper::{Kept, give_back};
 use control::link::{change, link};
 use control::netlink::request::LinkChange;
 use std::fs;
 use std::io;
+use std::os::fd::AsRawFd;
 
 /// A port, as it was found.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -19,6 +21,8 @@ pub struct Port {
     pub mtu: u32,
     /// It was set up.
     pub up: bool,
+    /// It took frames to any address.
+    pub promiscuous: bool,
 }
 
 impl Port {
@@ -32,7 +36,14 @@ impl Port {
             _ => format!("{name}: {e}"),
         })?;
         let mac = found.mac.ok_or_else(|| format!("{name} has no Ethernet address"))?;
-        Ok(Port { name: name.to_owned(), tap: format!("rbtwin{index}"), mac, mtu: found.mtu, up: found.up })
+        Ok(Port {
+            name: name.to_owned(),
+            tap: format!("rbtwin{index}"),
+            mac,
+            mtu: found.mtu,
+            up: found.up,
+            promiscuous: found.promiscuous,
+        })
     }
 }
 
@@ -87,7 +98,7 @@ impl<'a> Twins<'a> {
             };
             change(tap, &same)?;
             let there = LinkChange {
-                namespace: Some(self.namespaces.caller()),
+                namespace: Some(self.namespaces.caller().as_raw_fd()),
                 name: Some(&port.name),
                 ..LinkChange::default()
             };
@@ -110,19 +121,9 @@ impl<'a> Twins<'a> {
 
 impl Drop for Twins<'_> {
     fn drop(&mut self) {
-        let give_back = || -> io::Result<()> {
-            self.namespaces.enter_private()?;
-            for port in &self.taken {
-                let back = LinkChange { namespace: Some(self.namespaces.caller()), ..LinkChange::default() };
-                change(link(&port.name)?.index, &back)?;
-            }
-            self.namespaces.enter_caller()?;
-            for port in self.taken.iter().filter(|port| port.up) {
-                change(link(&port.name)?.index, &LinkChange { up: Some(true), ..LinkChange::default() })?;
-            }
-            Ok(())
-        };
-        if let Err(e) = give_back() {
+        let ports: Vec<Kept> = self.taken.iter().map(Kept::from).collect();
+        let entered = self.namespaces.enter_private();
+        if let Err(e) = entered.and_then(|()| give_back(&ports, self.namespaces.caller())) {
             eprintln!("error: an interface could not be given back to Linux: {e}");
         }
     }

@@ -1,0 +1,163 @@
+//! A process of its own that holds the private namespace, and gives the ports back if the router is killed.
+//!
+//! The kernel destroys a namespace that nobody holds, and with it the virtual interfaces (veth, macvlan) that are in it.
+
+use super::Port;
+use control::link::{change, link};
+use control::netlink::request::LinkChange;
+use nix::sched::{CloneFlags, setns};
+use std::fmt;
+use std::fs::File;
+use std::io::{self, Read};
+use std::os::fd::{AsFd, AsRawFd};
+use std::os::unix::process::CommandExt;
+use std::process::{Child, Command, Stdio};
+use std::str::FromStr;
+use std::thread::sleep;
+use std::time::Duration;
+
+/// The command that such a process runs; nobody types it.
+pub const COMMAND: &str = "keep-ports";
+/// How often a port's name may be found taken, by the twin of a router that is just ending.
+const TRIES: u32 = 100;
+const PAUSE: Duration = Duration::from_millis(50);
+
+/// The process. Dropping it, like the end of this process, lets it give back what is still there, and end.
+#[derive(Debug)]
+pub struct Keeper(Child);
+
+impl Keeper {
+    /// Starts it in the calling thread's namespace. The ports come from, and go back to, the namespace `caller`.
+    ///
+    /// # Errors
+    /// Those of the system.
+    pub fn start(caller: &File, ports: &[Port]) -> io::Result<Keeper> {
+        let mut keeper = Command::new("/proc/self/exe");
+        keeper.arg(COMMAND).args(ports.iter().map(|port| Kept::from(port).to_string()));
+        // It hears of our end by its standard input, and finds the namespace as its standard output. What a terminal sends
+        // to our group is not for it.
+        keeper.stdin(Stdio::piped()).stdout(caller.try_clone()?).process_group(0);
+        keeper.spawn().map(Keeper)
+    }
+}
+
+impl Drop for Keeper {
+    fn drop(&mut self) {
+        drop(self.0.stdin.take());
+        // It has ended if somebody killed it, too.
+        let _ = self.0.wait();
+    }
+}
+
+/// An interface to be given back, in words `NAME`, `NAME:up`, `NAME:promiscuous` or `NAME:up:promiscuous`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Kept {
+    /// Its name.
+    pub name: String,
+    /// It was set up.
+    pub up: bool,
+    /// It took frames to any address.
+    pub promiscuous: bool,
+}
+
+const UP: &str = "up";
+const PROMISCUOUS: &str = "promiscuous";
+
+impl From<&Port> for Kept {
+    fn from(port: &Port) -> Kept {
+        Kept { name: port.name.clone(), up: port.up, promiscuous: port.promiscuous }
+    }
+}
+
+impl fmt::Display for Kept {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.name)?;
+        let words = [(UP, self.up), (PROMISCUOUS, self.promiscuous)];
+        words.iter().filter(|(_, set)| *set).try_for_each(|(word, _)| write!(f, ":{word}"))
+    }
+}
+
+impl FromStr for Kept {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Kept, String> {
+        // The kernel allows no colon in a name.
+        let mut words = text.split(':');
+        let name = words.next().unwrap_or_default().to_owned();
+        let mut kept = Kept { name, up: false, promiscuous: false };
+        for word in words {
+            match word {
+                UP => kept.up = true,
+                PROMISCUOUS => kept.promiscuous = true,
+                _ => return Err(format!("neither {UP} nor {PROMISCUOUS}: {word}")),
+            }
+        }
+        Ok(kept)
+    }
+}
+
+/// What the process does: waits for the end of its standard input, and gives back what is still there.
+///
+/// # Errors
+/// Those of the system.
+pub fn keep(ports: &[Kept]) -> io::Result<()> {
+    // However it ends, the router is gone.
+    let _ = io::stdin().read_to_end(&mut Vec::new());
+    give_back(ports, io::stdout())
+}
+
+/// Moves those of the ports that are in the calling thread's namespace to the caller's, where the thread is then, too.
+///
+/// # Errors
+/// Those of the system. What could not be moved stays.
+pub fn give_back(ports: &[Kept], caller: impl AsFd) -> io::Result<()> {
+    let caller = caller.as_fd();
+    let there = LinkChange { namespace: Some(caller.as_raw_fd()), ..LinkChange::default() };
+    let mut result = Ok(());
+    let mut back = Vec::new();
+    for port in ports {
+        let moved = link(&port.name).and_then(|found| patiently(|| change(found.index, &there)));
+        match moved {
+            Ok(()) => back.push(port),
+            Err(e) if e.kind() == io::ErrorKind::NotFound => {}
+            Err(e) => result = Err(e),
+        }
+    }
+    setns(caller, CloneFlags::CLONE_NEWNET)?;
+    for port in back {
+        // A killed driver leaves it promiscuous.
+        let (up, promiscuous) = (Some(port.up), Some(port.promiscuous));
+        change(link(&port.name)?.index, &LinkChange { up, promiscuous, ..LinkChange::default() })?;
+    }
+    result
+}
+
+/// Does something that fails as long as a name is taken.
+fn patiently(what: impl Fn() -> io::Result<()>) -> io::Result<()> {
+    for _ in 1..TRIES {
+        match what() {
+            Err(e) if e.kind() == io::ErrorKind::AlreadyExists => sleep(PAUSE),
+            done => return done,
+        }
+    }
+    what()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ports_in_words() {
+        for (text, up, promiscuous) in [
+            ("eth0", false, false),
+            ("a.b-c:up", true, false),
+            ("e:promiscuous", false, true),
+            ("e:up:promiscuous", true, true),
+        ] {
+            let kept: Kept = text.parse().unwrap();
+            assert_eq!((kept.up, kept.promiscuous, kept.to_string()), (up, promiscuous, text.to_owned()));
+        }
+        assert_eq!("eth0:UP".parse::<Kept>(), Err("neither up nor promiscuous: UP".to_owned()));
+    }
+}
