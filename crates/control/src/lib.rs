@@ -19,6 +19,6 @@ mod service;
 mod socket;
 
 pub use kernel::{Follower, Model};
-pub use publish::{BLACKHOLE, Counts as PublishCounts, PUNT, Publisher, Tables, object_number};
+pub use publish::{BLACKHOLE, Counts as PublishCounts, PUNT, Publisher, Tables, object_number, set_number};
 pub use service::{Control, Handle, Settings, Source, Status};
 pub use socket::NetlinkSocket;

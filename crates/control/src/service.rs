@@ -31,6 +31,9 @@ const CONFIRM: Duration = Duration::from_secs(20);
 /// Neighbours that it asks for at once.
 const CONFIRM_MOST: usize = 1024;
 
+/// How often it asks the kernel to find out neighbours that groups of next hops lack.
+const ASK: Duration = Duration::from_secs(1);
+
 /// Where routes come from; the kernel's local table is always used.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Source {
@@ -145,6 +148,7 @@ pub struct Control {
     shared: Arc<Shared>,
     start: Instant,
     confirmed: Duration,
+    asked: Duration,
     buffer: Vec<u8>,
 }
 
@@ -175,6 +179,7 @@ impl Control {
             shared: shared.clone(),
             start: Instant::now(),
             confirmed: Duration::ZERO,
+            asked: Duration::ZERO,
             buffer: vec![0; DATAGRAM],
         };
         let thread = thread::Builder::new().name("control".to_owned()).spawn(move || control.run())?;
@@ -198,6 +203,7 @@ impl Control {
             }
             self.confirm(kernel);
             more = self.publisher.publish(kernel, frr.as_mut(), &mut reader);
+            self.ask();
             self.tell(more);
         }
     }
@@ -208,6 +214,9 @@ impl Control {
         let mut limit = CONFIRM.min(self.follower.wait(now).unwrap_or(CONFIRM));
         if self.connection.as_ref().is_some_and(|(_, session)| !session.is_synced()) {
             limit = limit.min(Session::QUIET / 4);
+        }
+        if self.publisher.wanted().next().is_some() {
+            limit = limit.min(ASK);
         }
         let limit = if more { Duration::ZERO } else { limit + Duration::from_millis(1) };
         let limit = PollTimeout::try_from(limit).unwrap_or(PollTimeout::ZERO);
@@ -292,6 +301,19 @@ impl Control {
             one.state == crate::netlink::Neighbour::STALE && self.publisher.is_port(*link)
         });
         for ((link, ip), _) in stale.take(CONFIRM_MOST) {
+            // One that is not asked for now is in the next round.
+            let _ = self.socket.send(&request::resolve(link, ip));
+        }
+    }
+
+    /// Asks the kernel for neighbours that no packet would make it look for, because groups do without them.
+    fn ask(&mut self) {
+        let now = self.now();
+        if now.saturating_sub(self.asked) < ASK {
+            return;
+        }
+        self.asked = now;
+        for (link, ip) in self.publisher.wanted().take(CONFIRM_MOST) {
             // One that is not asked for now is in the next round.
             let _ = self.socket.send(&request::resolve(link, ip));
         }
