@@ -6,10 +6,11 @@
 //!          publish what has changed, a bounded number of prefixes ─▶ tables
 //! ```
 
+use crate::cables::Cables;
 use crate::fpm::Session;
 use crate::kernel::{self, Follower, Model};
 use crate::link::DATAGRAM;
-use crate::netlink::request;
+use crate::netlink::request::{self, LinkChange};
 use crate::netlink::wire::Messages;
 use crate::publish::{self, Publisher, Tables};
 use crate::socket::{GROUPS, NetlinkSocket, Read};
@@ -144,6 +145,8 @@ pub struct Control {
     connection: Option<(TcpStream, Session)>,
     follower: Follower,
     publisher: Publisher,
+    cables: Option<Cables>,
+    ports: Vec<u32>,
     wake: Arc<EventFd>,
     shared: Arc<Shared>,
     start: Instant,
@@ -153,11 +156,12 @@ pub struct Control {
 }
 
 impl Control {
-    /// Opens sockets in the current network namespace and starts the thread.
+    /// Opens sockets in the current network namespace and starts the thread. `cables` say when ports lose their
+    /// carriers; the twins' carriers follow them.
     ///
     /// # Errors
     /// If a socket or the thread cannot be had.
-    pub fn start(settings: &Settings, tables: Tables) -> io::Result<Handle> {
+    pub fn start(settings: &Settings, cables: Option<Cables>, tables: Tables) -> io::Result<Handle> {
         let shared = Arc::new(Shared::default());
         let listener = match settings.source {
             Source::Kernel => None,
@@ -175,6 +179,8 @@ impl Control {
             connection: None,
             follower: Follower::new(),
             publisher: Publisher::new(tables, &settings.ports),
+            cables,
+            ports: settings.ports.clone(),
             wake: wake.clone(),
             shared: shared.clone(),
             start: Instant::now(),
@@ -197,6 +203,7 @@ impl Control {
             let shared = self.shared.clone();
             let mut models = lock(&shared.models);
             let Models { kernel, frr } = &mut *models;
+            self.read_cables();
             self.read_netlink(kernel);
             if let Some(frr) = frr {
                 self.read_fpm(frr);
@@ -221,12 +228,24 @@ impl Control {
         let limit = if more { Duration::ZERO } else { limit + Duration::from_millis(1) };
         let limit = PollTimeout::try_from(limit).unwrap_or(PollTimeout::ZERO);
         let mut fds = vec![self.wake.as_fd(), self.socket.as_fd()];
+        fds.extend(self.cables.as_ref().map(AsFd::as_fd));
         fds.extend(self.listener.as_ref().map(AsFd::as_fd));
         fds.extend(self.connection.as_ref().map(|(stream, _)| stream.as_fd()));
         let mut fds: Vec<_> = fds.into_iter().map(|fd| PollFd::new(fd, PollFlags::POLLIN)).collect();
         // Interrupted is as good as nothing there.
         let _ = poll(&mut fds, limit);
         fds.first().and_then(PollFd::any).unwrap_or(false)
+    }
+
+    fn read_cables(&mut self) {
+        let Some(cables) = &mut self.cables else { return };
+        for (port, carrier) in cables.read() {
+            self.publisher.set_cable(port, carrier);
+            let Some(twin) = self.ports.get(port) else { continue };
+            let change = LinkChange { carrier: Some(carrier), ..LinkChange::default() };
+            // A kernel that cannot do it leaves Linux to find out by itself.
+            let _ = self.socket.send(&request::set_link(*twin, &change, 0));
+        }
     }
 
     fn read_netlink(&mut self, model: &mut Model) {

@@ -167,6 +167,12 @@ fn a_change_of_an_object_changes_no_route() {
     world.carrier(11, true);
     world.publish();
     assert_eq!(world.shares(hop), [(1, 50), (0, 50)]);
+    world.publisher.set_cable(0, false);
+    world.publish();
+    assert_eq!(world.shares(hop), [(1, 100)]);
+    world.publisher.set_cable(0, true);
+    world.publish();
+    assert_eq!(world.shares(hop), [(1, 50), (0, 50)]);
     // And when its neighbour fails, which Linux is then asked to find again.
     world.neighbour(Action::Add, 12, [10, 0, 12, 2], 0x20);
     world.publish();

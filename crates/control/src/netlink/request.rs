@@ -75,6 +75,8 @@ pub struct LinkChange<'a> {
     pub mtu: Option<u32>,
     /// Up or down.
     pub up: Option<bool>,
+    /// Whether there is a carrier: of interfaces that have none of their own, such as taps.
+    pub carrier: Option<bool>,
     /// The network namespace to move to, as an open file of this process.
     pub namespace: Option<i32>,
 }
@@ -96,6 +98,9 @@ pub fn set_link(index: u32, change: &LinkChange<'_>, sequence: u32) -> Vec<u8> {
     }
     if let Some(mtu) = change.mtu {
         message = message.with(4, &mtu.to_ne_bytes());
+    }
+    if let Some(carrier) = change.carrier {
+        message = message.with(33, &[u8::from(carrier)]);
     }
     if let Some(namespace) = change.namespace {
         message = message.with(28, &namespace.to_ne_bytes());

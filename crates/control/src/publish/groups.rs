@@ -108,7 +108,8 @@ impl<A: In> Half<'_, A> {
         let mut hops: Vec<(NextHop, u32)> = Vec::new();
         for (hop, weight) in ways {
             let (Some(gateway), Some(out)) = (hop.gateway, view.ports.get(&hop.link)) else { continue };
-            if !view.kernel.links.get(hop.link).is_some_and(|link| link.up && link.carrier) {
+            let is_plugged = view.kernel.links.get(hop.link).is_some_and(|link| link.up && link.carrier);
+            if !is_plugged || view.cut.contains(out) {
                 continue;
             }
             if view.adjacency::<A>(hop.link, gateway).is_none() {

@@ -93,6 +93,9 @@ pub struct Publisher {
     indirect: HashSet<u32>,
     sets: AllSets,
     wanted: Wanted,
+    /// Ports without a carrier, whatever their twins say.
+    cut: HashSet<u32>,
+    cables_changed: bool,
     /// What has been published so far.
     pub counts: Counts,
 }
@@ -121,6 +124,8 @@ impl Publisher {
             indirect: HashSet::new(),
             sets: AllSets::default(),
             wanted: Wanted::new(),
+            cut: HashSet::new(),
+            cables_changed: false,
             counts: Counts::default(),
         }
     }
@@ -147,8 +152,13 @@ impl Publisher {
         let ours = |table: u32| table == LOCAL_TABLE || table == MAIN_TABLE;
         self.dirty4.extend(changed4.into_iter().filter(|(table, _)| ours(*table)).map(|(_, prefix)| prefix));
         self.dirty6.extend(changed6.into_iter().filter(|(table, _)| ours(*table)).map(|(_, prefix)| prefix));
-        let view =
-            View { kernel, routes: frr.as_deref().unwrap_or(kernel), ports: &self.ports, sets: &self.sets };
+        let view = View {
+            kernel,
+            routes: frr.as_deref().unwrap_or(kernel),
+            ports: &self.ports,
+            sets: &self.sets,
+            cut: &self.cut,
+        };
         let mut all = links == LinkNews::Usable;
         if !objects.is_empty() || all {
             let indirect: HashSet<u32> =
@@ -157,7 +167,11 @@ impl Publisher {
             all |= indirect != self.indirect || objects.iter().any(|id| !indirect.contains(id));
             self.indirect = indirect;
         }
-        let near = !neighbours.is_empty() || !objects.is_empty() || links != LinkNews::None || !self.started;
+        let near = !neighbours.is_empty()
+            || !objects.is_empty()
+            || links != LinkNews::None
+            || !self.started
+            || std::mem::take(&mut self.cables_changed);
         let every = links != LinkNews::None || !self.started;
         let tables = &self.tables;
         let (mut wanted4, mut wanted6) = (Wanted::new(), Wanted::new());
@@ -199,6 +213,12 @@ impl Publisher {
         self.wanted.extend(wanted4.union(&wanted6));
         reader.quiescent();
         !self.dirty4.is_empty() || !self.dirty6.is_empty()
+    }
+
+    /// A port has got or lost its carrier: groups do without its neighbours from the next publication on.
+    pub fn set_cable(&mut self, port: usize, carrier: bool) {
+        let Ok(port) = u32::try_from(port) else { return };
+        self.cables_changed |= if carrier { self.cut.remove(&port) } else { self.cut.insert(port) };
     }
 
     /// Neighbours that groups would like to use and Linux does not know: it is to find them out.

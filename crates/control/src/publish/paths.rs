@@ -5,7 +5,7 @@ use super::{BLACKHOLE, OBJECTS, PUNT, punt};
 use crate::kernel::{Entry, Model, Routes};
 use crate::netlink::{Hop, Hops, Kind, LOCAL_TABLE, MAIN_TABLE, ObjectTarget};
 use fib::{Address, Family, NextHop, Prefix};
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 /// How deep groups of groups are followed. The kernel has one level.
 const DEPTH: u32 = 4;
@@ -22,6 +22,8 @@ pub struct View<'a> {
     pub ports: &'a HashMap<u32, u32>,
     /// Sets of ways that routes name.
     pub sets: &'a AllSets,
+    /// Ports without a carrier.
+    pub cut: &'a HashSet<u32>,
 }
 
 /// The routes of one family in a model.

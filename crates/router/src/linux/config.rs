@@ -23,7 +23,7 @@ pub fn text(ports: &[Port]) -> String {
             "\n// {name}: the port, and its twin in Linux.\n\
              in{i} :: FromDPDKDevice({name});\n\
              out{i} :: ToDPDKDevice({name});\n\
-             punt{i} :: ToDPDKDevice(tap:{tap});\n\
+             punt{i} :: PuntLimiter -> twin{i} :: ToDPDKDevice(tap:{tap});\n\
              inject{i} :: FromDPDKDevice(tap:{tap}) -> out{i};\n",
         );
     }
