@@ -7,7 +7,7 @@ use control::netlink::{
 };
 use control::{BLACKHOLE, Model, PUNT, Publisher, Tables, object_number, set_number};
 use epoch::Reader;
-use fib::{LinearTable, NextHop, Prefix4, RouteTable};
+use fib::{Adjacency, LinearTable, NextHop, Prefix4, RouteTable};
 use std::sync::Arc;
 
 /// Interfaces 11 and 12 are ports 0 and 1, interface 13 is none.
@@ -113,7 +113,10 @@ fn each_kind_of_route_has_its_next_hop() {
     assert_eq!((world.hop("10.0.11.0/24"), world.hop("10.0.11.9/32")), (port(0), port(PUNT)));
     assert_eq!((world.hop("10.3.0.0/16"), world.hop("10.4.0.0/16")), (port(BLACKHOLE), port(PUNT)));
     assert_eq!((world.hop("10.5.0.0/16"), world.hop("0.0.0.0/0")), (None, port(PUNT)));
-    assert_eq!((world.way(port(BLACKHOLE).unwrap()), world.way(port(PUNT).unwrap())), (Some((2, 0)), None));
+    assert_eq!(
+        (world.way(port(BLACKHOLE).unwrap()), world.way(port(PUNT).unwrap())),
+        (Some((Adjacency::LOST, 0)), None)
+    );
     // The better one's interface goes down; then both are gone.
     world.link(12, false);
     world.publish();

@@ -21,7 +21,7 @@ pub struct Adjacency {
     /// Destination, source, EtherType, as they stand in a frame.
     pub header: [u8; Adjacency::HEADER_LEN],
     /// The output; [`Adjacency::NO_OUTPUT`] while the neighbour's address is not known, [`Adjacency::GROUP`] if this is a
-    /// group.
+    /// group, [`Adjacency::LOST`] if packets are lost on purpose.
     pub output: u16,
 }
 
@@ -32,13 +32,17 @@ impl Adjacency {
     pub const NO_OUTPUT: u16 = u16::MAX;
     /// In place of an output: the next hop stands for a group ([`Forwarding::choose`]).
     pub const GROUP: u16 = u16::MAX - 1;
+    /// In place of an output: packets to this next hop are lost on purpose.
+    pub const LOST: u16 = u16::MAX - 2;
+    /// Of a next hop whose packets are lost on purpose.
+    pub const BLACKHOLE: Adjacency = Adjacency { header: [0; Self::HEADER_LEN], output: Self::LOST };
     /// Of a next hop whose neighbour is not known.
     pub const UNRESOLVED: Adjacency = Adjacency { header: [0; Self::HEADER_LEN], output: Self::NO_OUTPUT };
 
-    /// True if frames can be made with it: the neighbour is known, and it is no group.
+    /// True if frames can be made with it: the neighbour is known, and it is neither group nor black hole.
     #[inline(always)]
     pub const fn is_usable(&self) -> bool {
-        self.output < Self::GROUP
+        self.output < Self::LOST
     }
 
     /// What stands in the list for the group at `index`.

@@ -17,8 +17,6 @@ pub struct Changes<'a> {
     pub every: bool,
     /// The objects that have an adjacency or a group of their own.
     pub objects: &'a HashSet<u32>,
-    /// The output for packets that are lost on purpose.
-    pub lost: u16,
 }
 
 impl<A: In> Half<'_, A> {
@@ -30,8 +28,7 @@ impl<A: In> Half<'_, A> {
                 news.adjacencies.push((hop, new));
             }
         };
-        let lost = Adjacency { header: [0; Adjacency::HEADER_LEN], output: changes.lost };
-        note(NextHop { gateway: None, port: BLACKHOLE }, Some(lost));
+        note(standing_for(BLACKHOLE), Some(Adjacency::BLACKHOLE));
         let all = changes.every.then(|| view.kernel.neighbours.iter().map(|(key, _)| key));
         for (link, ip) in all.into_iter().flatten().chain(changes.neighbours.iter().copied()) {
             if let Some(port) = view.ports.get(&link) {

@@ -2,7 +2,7 @@
 //!
 //! Next hops are (gateway, port). Beside those of real ports there are some that stand for something else:
 //! - [`PUNT`]: the packet is for Linux, as it came. It never has an adjacency.
-//! - [`BLACKHOLE`]: the packet is lost; its adjacency leads to the output behind the last port.
+//! - [`BLACKHOLE`]: the packet is lost.
 //! - [`object_number`]: a next-hop object. Routes over an object name only the object, so that a change of it is a change
 //!   of one adjacency, or of one group, however many routes there are.
 //! - [`set_number`]: the ways of a route with several, likewise.
@@ -82,8 +82,6 @@ pub struct Publisher {
     ports: HashMap<u32, u32>,
     /// Interface numbers by port number.
     ports_by_number: Vec<u32>,
-    /// The output behind the last port, for [`BLACKHOLE`].
-    lost: u16,
     started: bool,
     /// Interfaces as they were last looked at.
     links: HashMap<u32, LinkState>,
@@ -116,7 +114,6 @@ impl Publisher {
             tables,
             ports: numbers,
             ports_by_number: ports.to_vec(),
-            lost: u16::try_from(ports.len()).unwrap_or(u16::MAX - 1),
             started: false,
             links: HashMap::new(),
             dirty4: Vec::new(),
@@ -133,25 +130,7 @@ impl Publisher {
     /// Publishes what has changed in `kernel`, and in `frr` if routes come from there. True if there is more to do,
     /// because there was very much.
     pub fn publish(&mut self, kernel: &mut Model, mut frr: Option<&mut Model>, reader: &mut Reader) -> bool {
-        let links = self.changed_links(kernel);
-        let neighbours = kernel.neighbours.take_changed();
-        let mut objects = kernel.next_hops.take_changed();
-        let (mut changed4, mut changed6) = (kernel.routes4.take_changed(), kernel.routes6.take_changed());
-        if let Some(frr) = &mut frr {
-            kernel.addresses.take_changed();
-            objects = frr.next_hops.take_changed();
-            let wanted = |table: u32| table == LOCAL_TABLE;
-            changed4.retain(|(table, _)| wanted(*table));
-            changed6.retain(|(table, _)| wanted(*table));
-            changed4.extend(frr.routes4.take_changed());
-            changed6.extend(frr.routes6.take_changed());
-        } else {
-            kernel.addresses.take_changed();
-        }
-        let (from4, from6) = (self.dirty4.len(), self.dirty6.len());
-        let ours = |table: u32| table == LOCAL_TABLE || table == MAIN_TABLE;
-        self.dirty4.extend(changed4.into_iter().filter(|(table, _)| ours(*table)).map(|(_, prefix)| prefix));
-        self.dirty6.extend(changed6.into_iter().filter(|(table, _)| ours(*table)).map(|(_, prefix)| prefix));
+        let News { links, neighbours, objects, from4, from6 } = self.news(kernel, frr.as_deref_mut());
         let view = View {
             kernel,
             routes: frr.as_deref().unwrap_or(kernel),
@@ -192,12 +171,7 @@ impl Publisher {
             half6.links(&view, &self.ports_by_number);
         }
         if near {
-            let changes = adjacency::Changes {
-                neighbours: &neighbours,
-                every,
-                objects: &self.indirect,
-                lost: self.lost,
-            };
+            let changes = adjacency::Changes { neighbours: &neighbours, every, objects: &self.indirect };
             self.counts.adjacency_changes += half4.adjacencies(&view, &changes, reader);
             self.counts.adjacency_changes += half6.adjacencies(&view, &changes, reader);
         }
@@ -213,6 +187,27 @@ impl Publisher {
         self.wanted.extend(wanted4.union(&wanted6));
         reader.quiescent();
         !self.dirty4.is_empty() || !self.dirty6.is_empty()
+    }
+
+    /// Takes what has changed out of the models; the prefixes among it are noted to be looked at.
+    fn news(&mut self, kernel: &mut Model, frr: Option<&mut Model>) -> News {
+        let links = self.changed_links(kernel);
+        let neighbours = kernel.neighbours.take_changed();
+        let mut objects = kernel.next_hops.take_changed();
+        let (mut changed4, mut changed6) = (kernel.routes4.take_changed(), kernel.routes6.take_changed());
+        kernel.addresses.take_changed();
+        if let Some(frr) = frr {
+            objects = frr.next_hops.take_changed();
+            changed4.retain(|(table, _)| *table == LOCAL_TABLE);
+            changed6.retain(|(table, _)| *table == LOCAL_TABLE);
+            changed4.extend(frr.routes4.take_changed());
+            changed6.extend(frr.routes6.take_changed());
+        }
+        let (from4, from6) = (self.dirty4.len(), self.dirty6.len());
+        let ours = |table: u32| table == LOCAL_TABLE || table == MAIN_TABLE;
+        self.dirty4.extend(changed4.into_iter().filter(|(table, _)| ours(*table)).map(|(_, prefix)| prefix));
+        self.dirty6.extend(changed6.into_iter().filter(|(table, _)| ours(*table)).map(|(_, prefix)| prefix));
+        News { links, neighbours, objects, from4, from6 }
     }
 
     /// A port has got or lost its carrier: groups do without its neighbours from the next publication on.
@@ -273,6 +268,16 @@ impl<A: paths::In> Half<'_, A> {
         let seed = mac.iter().fold(0u32, |seed, byte| (seed ^ u32::from(*byte)).wrapping_mul(0x0100_0193));
         self.adjacencies.set_links(&mtus, seed, &self.routes.next_hop_list());
     }
+}
+
+/// What has changed since the last publication.
+struct News {
+    links: LinkNews,
+    neighbours: HashSet<(u32, IpAddr)>,
+    objects: HashSet<u32>,
+    /// Where the prefixes begin that have changed, among those that are still to be looked at.
+    from4: usize,
+    from6: usize,
 }
 
 /// What matters of an interface.

@@ -36,6 +36,7 @@
 //! - `expired`: the TTL was 1 or 0, and no `EXPIRED` is given.
 //! - `too_long`: the packet is longer than the MTU, and no `TOO_LONG` is given.
 //! - `no_room`: there is no room for the Ethernet header before the packet.
+//! - `blackhole`: `routebricks router` has a route that says so.
 //!
 //! # Example
 //! ```click

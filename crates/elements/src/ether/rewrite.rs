@@ -19,6 +19,7 @@ const UNRESOLVED: Loss = Loss(1);
 const EXPIRED: Loss = Loss(2);
 const TOO_LONG: Loss = Loss(3);
 const NO_ROOM: Loss = Loss(4);
+const BLACKHOLE: Loss = Loss(5);
 /// Bytes of an Ethernet header.
 pub const ETHERNET: usize = Adjacency::HEADER_LEN;
 /// Buckets of a group that arguments give.
@@ -148,7 +149,7 @@ impl<N: Network> FromArg for AdjacencyArg<N> {
 
 impl<N: Network> Class for NextHops<N> {
     const SPEC: Spec = Spec {
-        losses: &["no_header", "unresolved", "expired", "too_long", "no_room"],
+        losses: &["no_header", "unresolved", "expired", "too_long", "no_room", "blackhole"],
         ..Spec::new(N::CLASS, "1/1-", "h/h")
     };
     type Local = LocalNextHops<N>;
@@ -375,7 +376,7 @@ fn rewrite<N: Network>(packet: &mut Packet, all: &[Adjacency]) -> Result<(), Los
         return Err(NO_HEADER);
     }
     if !adjacency.is_usable() {
-        return Err(UNRESOLVED);
+        return Err(if *adjacency == Adjacency::BLACKHOLE { BLACKHOLE } else { UNRESOLVED });
     }
     if offset + packet.headroom() < ETHERNET {
         return Err(NO_ROOM);

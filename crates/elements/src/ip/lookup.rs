@@ -80,7 +80,7 @@ impl<S: Structure> Class for IPLookup<S> {
 
     fn configure(args: &mut Args, cx: &Configure<'_>) -> Result<IPLookup<S>, ConfigErrors> {
         let one_output = args.keyword("ONE_OUTPUT", false);
-        let ports = if one_output { usize::from(Adjacency::GROUP) } else { cx.outputs };
+        let ports = if one_output { usize::from(Adjacency::LOST) } else { cx.outputs };
         let table = match args.keyword_if_given::<String>("TABLE") {
             Some(name) => cx.tables.get_or(&name, S::table),
             None => Arc::new(S::table()),

@@ -127,7 +127,7 @@ impl Class for LookupIP6Route {
 
     fn configure(args: &mut Args, cx: &Configure<'_>) -> Result<LookupIP6Route, ConfigErrors> {
         let one_output = args.keyword("ONE_OUTPUT", false);
-        let ports = if one_output { usize::from(Adjacency::GROUP) } else { cx.outputs };
+        let ports = if one_output { usize::from(Adjacency::LOST) } else { cx.outputs };
         let table = || RouteTable::new(RangeTree::new());
         let table = match args.keyword_if_given::<String>("TABLE") {
             Some(name) => cx.tables.get_or(&name, table),
