@@ -158,15 +158,15 @@ impl Batch {
         first: impl FnMut(&mut Packet) -> Result<(), R>,
         second: impl FnMut(Packet, R) -> Option<Packet>,
     ) {
-        self.sift_fours(|_| false, first, second);
+        self.sift_many::<4, _>(|_| false, first, second);
     }
 
-    /// [`sift`](Self::sift) that looks at four packets together where there are four: true from `four` means that the
-    /// four are done with, false that it has changed nothing and each is to be looked at by `first`.
+    /// [`sift`](Self::sift) that looks at `N` packets together as long as there are so many: true from `many` means that
+    /// they are done with, false that it has changed nothing and each is to be looked at by `first`.
     #[inline(always)]
-    pub fn sift_fours<R: Copy>(
+    pub fn sift_many<const N: usize, R: Copy>(
         &mut self,
-        mut four: impl FnMut(&mut [Packet; 4]) -> bool,
+        mut many: impl FnMut(&mut [Packet; N]) -> bool,
         mut first: impl FnMut(&mut Packet) -> Result<(), R>,
         second: impl FnMut(Packet, R) -> Option<Packet>,
     ) {
@@ -180,9 +180,9 @@ impl Batch {
                 n += 1;
             }
         };
-        let (fours, rest) = self.as_mut_slice().as_chunks_mut::<4>();
-        for packets in fours {
-            if !four(packets) {
+        let (groups, rest) = self.as_mut_slice().as_chunks_mut::<N>();
+        for packets in groups {
+            if !many(packets) {
                 packets.iter_mut().for_each(&mut one);
             }
         }

@@ -8,9 +8,9 @@
 //! The buffer header has the layout of DPDK's `struct rte_mbuf` (checked at compile time by the crate `dpdk` against
 //! the installed headers), so one code path serves buffers of the heap and of a DPDK memory pool.
 //!
-//! * [`lanes`] works on the same field of four packets at once.
+//! * [`lanes`] works on the same field of several packets at once.
 //!
-//! `unsafe` lives in `packet`, `batch`, `frame`, `settle`, `pool`, `header` and `lanes` only.
+//! `unsafe` lives in `packet`, `batch`, `frame`, `settle`, `together`, `pool`, `header` and `lanes` only.
 
 pub mod anno;
 mod batch;
@@ -20,6 +20,7 @@ pub mod lanes;
 mod packet;
 mod pool;
 mod settle;
+mod together;
 pub mod wire;
 
 pub use anno::PacketType;

@@ -164,7 +164,7 @@ fn four_at_a_time_and_the_rest_one_by_one() {
     let pool = Pool::heap(16, 64);
     let mut batch: Batch = (0..11).map(|i| packet(&pool, &[i])).collect();
     let (mut fours, mut ones, mut again) = (Vec::new(), Vec::new(), Vec::new());
-    batch.sift_fours(
+    batch.sift_many::<4, _>(
         |four| {
             fours.push(four.each_ref().map(|p| p.data()[0]));
             four[0].data()[0] == 0

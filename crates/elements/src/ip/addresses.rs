@@ -2,7 +2,7 @@
 
 use graph::{ArgError, FromArg, Text};
 use lang::args::{Ipv4Prefix, Words};
-use packet::lanes::U32x4;
+use packet::lanes::Lanes;
 
 /// Some addresses and prefixes, with a quick answer for addresses that are plainly none of them.
 #[derive(Clone, Debug)]
@@ -13,8 +13,8 @@ pub(crate) struct AddressSet {
     last_octets: [bool; 256],
     /// Network and mask of each member.
     members: Vec<(u32, u32)>,
-    /// The same, if they are few.
-    lanes: Vec<Member>,
+    /// The same as in memory, if they are few.
+    few: Vec<Member>,
 }
 
 /// Up to as many members, comparing with each is quicker than looking an address up.
@@ -27,7 +27,7 @@ impl AddressSet {
             first_octets: [false; 256],
             last_octets: [false; 256],
             members: Vec::new(),
-            lanes: Vec::new(),
+            few: Vec::new(),
         }
     }
 
@@ -45,8 +45,8 @@ impl AddressSet {
             }
         }
         self.members.push((network, mask));
-        self.lanes = match self.members.len() {
-            ..=FEW => self.members.iter().map(|&(n, m)| (splat(n), splat(m))).collect(),
+        self.few = match self.members.len() {
+            ..=FEW => self.members.iter().map(|&(n, m)| (n.to_be(), m.to_be())).collect(),
             _ => Vec::new(),
         };
     }
@@ -57,9 +57,9 @@ impl AddressSet {
         self.first_octets[usize::from(address[0])] && self.last_octets[usize::from(address[3])]
     }
 
-    /// The set for the look at four addresses at once, if it is small.
-    pub fn lanes(&self) -> Option<Lanes<'_>> {
-        (self.lanes.len() == self.members.len()).then_some(Lanes(&self.lanes))
+    /// The set for the look at several addresses at once, if it is small.
+    pub fn few(&self) -> Option<Few<'_>> {
+        (self.few.len() == self.members.len()).then_some(Few(&self.few))
     }
 
     /// True if the address is in the set.
@@ -70,16 +70,16 @@ impl AddressSet {
 
 /// A small [`AddressSet`].
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Lanes<'a>(&'a [Member]);
+pub(crate) struct Few<'a>(&'a [Member]);
 
-/// Network and mask in all lanes, network order in memory.
-type Member = (U32x4, U32x4);
+/// Network and mask as they lie in memory, in network order.
+type Member = (u32, u32);
 
 /// A set of two members: no loop, and all in registers.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Pair([Member; 2]);
 
-impl Lanes<'_> {
+impl Few<'_> {
     pub fn is_empty(self) -> bool {
         self.0.is_empty()
     }
@@ -91,27 +91,22 @@ impl Lanes<'_> {
 
     /// Not 0 in the lanes whose address (network order in memory) is in the set.
     #[inline(always)]
-    pub fn contain(self, addresses: U32x4) -> U32x4 {
-        self.0.iter().fold(U32x4::splat(0), |found, &member| found | is_in(addresses, member))
+    pub fn contain<V: Lanes<N>, const N: usize>(self, addresses: V) -> V {
+        self.0.iter().fold(V::splat(0), |found, &member| found | is_in(addresses, member))
     }
 }
 
 impl Pair {
-    /// [`Lanes::contain`].
+    /// [`Few::contain`].
     #[inline(always)]
-    pub fn contains(self, addresses: U32x4) -> U32x4 {
+    pub fn contain<V: Lanes<N>, const N: usize>(self, addresses: V) -> V {
         is_in(addresses, self.0[0]) | is_in(addresses, self.0[1])
     }
 }
 
 #[inline(always)]
-fn is_in(addresses: U32x4, (network, mask): Member) -> U32x4 {
-    (addresses & mask).equal(network)
-}
-
-/// An address in all lanes, network order in memory.
-fn splat(address: u32) -> U32x4 {
-    U32x4::splat(u32::from_le_bytes(address.to_be_bytes()))
+fn is_in<V: Lanes<N>, const N: usize>(addresses: V, (network, mask): Member) -> V {
+    (addresses & V::splat(mask)).equal(V::splat(network))
 }
 
 /// Addresses and prefixes with spaces between; none at all is fine.
@@ -159,6 +154,7 @@ pub(crate) fn broadcast(prefix: Ipv4Prefix) -> Option<u32> {
 mod tests {
     use super::*;
     use lang::Span;
+    use packet::lanes::{Work, four, widest};
 
     #[test]
     fn membership() {
@@ -179,23 +175,44 @@ mod tests {
         assert!(AddressSet::from_arg(&Text::verbatim("10.0.0.0/33", Span::default())).is_err());
     }
 
+    /// Looks four addresses up, in lanes that hold them again and again.
+    struct Found<'a> {
+        few: Few<'a>,
+        bits: [u32; 4],
+    }
+
+    impl Work for Found<'_> {
+        type Output = [bool; 4];
+
+        #[inline(always)]
+        fn run<V: Lanes<N>, const N: usize>(self) -> [bool; 4] {
+            let memory = V::from_array(std::array::from_fn(|i| self.bits[i % 4].to_be()));
+            let found: [u32; N] = self.few.contain(memory).to_array();
+            if let Some(pair) = self.few.pair() {
+                assert_eq!(pair.contain(memory).to_array(), found);
+            }
+            assert_eq!(found[N - 4..], found[..4]);
+            std::array::from_fn(|i| found[i] != 0)
+        }
+    }
+
     #[test]
-    fn four_at_once_as_one_by_one() {
+    fn several_at_once_as_one_by_one() {
         let set = |text: &str| AddressSet::from_arg(&Text::verbatim(text, Span::default())).unwrap();
         let addresses = ["0.0.0.0", "10.1.2.3", "255.255.255.255", "224.9.9.9"];
         let bits = addresses.map(|a| a.parse::<std::net::Ipv4Addr>().unwrap().to_bits());
-        let memory = U32x4::from_array(bits.map(u32::swap_bytes));
         for text in ["", "0.0.0.0 255.255.255.255", "224.0.0.0/4", "10.1.0.0/16 224.0.0.0/8 1.2.3.4"] {
             let set = set(text);
-            let lanes = set.lanes().unwrap();
+            let few = set.few().unwrap();
             let want = bits.map(|a| set.contains(a));
-            assert_eq!(lanes.contain(memory).to_array().map(|lane| lane != 0), want, "{text}");
-            assert_eq!(lanes.is_empty(), text.is_empty());
-            let pair = lanes.pair().map(|pair| pair.contains(memory).to_array().map(|lane| lane != 0));
-            assert_eq!(pair, (text.split(' ').count() == 2).then_some(want), "{text}");
+            assert_eq!(few.is_empty(), text.is_empty());
+            assert_eq!(few.pair().is_some(), text.split(' ').count() == 2, "{text}");
+            for found in [four(Found { few, bits }), widest(Found { few, bits })] {
+                assert_eq!(found, want, "{text}");
+            }
         }
         let many: Vec<String> = (0..=FEW).map(|i| format!("10.0.0.{i}")).collect();
-        assert!(set(&many[1..].join(" ")).lanes().is_some() && set(&many.join(" ")).lanes().is_none());
+        assert!(set(&many[1..].join(" ")).few().is_some() && set(&many.join(" ")).few().is_none());
     }
 
     #[test]

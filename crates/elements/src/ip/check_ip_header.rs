@@ -47,16 +47,16 @@
 //! // cut.byte_count = 100
 //! ```
 
-use super::addresses::{AddressSet, Interfaces, broadcast};
+use super::addresses::{AddressSet, Few, Interfaces, Pair, broadcast};
 use epoch::{Count, PerWorker};
 use graph::{
     Agnostic, Args, Class, ConfigErrors, Configure, Cx, FromArg, Handlers, LocalCx, Loss, Out, Simple, Spec,
     Text,
 };
-use packet::lanes::U32x4;
+use packet::lanes::{Lanes, Work, widest};
 use packet::wire::checksum;
 use packet::wire::ipv4::{Ipv4, MIN_HEADER_LEN};
-use packet::wire::ipv4x4::Ipv4x4;
+use packet::wire::ipv4_lanes::Ipv4Lanes;
 use packet::{Batch, Packet};
 use std::fmt::Write;
 use std::sync::Arc;
@@ -279,20 +279,45 @@ fn mark(packet: &mut Packet, offset: usize, header: usize, destination: u32) {
     packet.set_dst_ip(destination);
 }
 
-/// [`check_usual`](CheckIPHeader::check_usual) of four packets; false, and nothing changed, if one is not usual. `bad`
-/// says of sources and destinations which lanes are not legal (not 0).
+/// Which addresses are not legal.
+trait Illegal: Copy {
+    /// Not 0 in the lanes of packets that have such addresses.
+    fn lanes<V: Lanes<N>, const N: usize>(self, sources: V, destinations: V) -> V;
+}
+
+/// `BADSRC` of two members and no `BADDST`, as it is by default.
+impl Illegal for Pair {
+    #[inline(always)]
+    fn lanes<V: Lanes<N>, const N: usize>(self, sources: V, _: V) -> V {
+        self.contain(sources)
+    }
+}
+
+/// `BADSRC` and `BADDST`.
+impl Illegal for (Few<'_>, Few<'_>) {
+    #[inline(always)]
+    fn lanes<V: Lanes<N>, const N: usize>(self, sources: V, destinations: V) -> V {
+        self.0.contain(sources) | self.1.contain(destinations)
+    }
+}
+
+/// [`check_usual`](CheckIPHeader::check_usual) of `N` packets; false, and nothing changed, if one is not usual.
 #[inline(always)]
-fn check_four(packets: &mut [Packet; 4], offset: usize, bad: impl Fn(U32x4, U32x4) -> U32x4) -> bool {
-    let Some(four) = Ipv4x4::new(packets, offset) else { return false };
-    let (total, destination) = (four.total_len(), four.destination());
+fn check_many<V: Lanes<N>, const N: usize>(
+    packets: &mut [Packet; N],
+    offset: usize,
+    illegal: impl Illegal,
+) -> bool {
+    let Some(heads) = Ipv4Lanes::<V>::new(packets, offset) else { return false };
+    let (total, destination) = (heads.total_len(), heads.destination());
     // Two tests, so that what the first needs makes room in the registers for the second.
-    if !(four.unusual() | four.bad_checksum()).is_zero() {
+    if !(heads.unusual() | heads.bad_checksum()).is_zero() {
         return false;
     }
-    if !bad(four.source(), destination).is_zero() {
+    if !illegal.lanes(heads.source(), destination).is_zero() {
         return false;
     }
-    if !(total ^ four.room()).is_zero() {
+    if !(total ^ heads.room()).is_zero() {
         for (packet, total) in packets.iter_mut().zip(total.to_array()) {
             packet.truncate(offset + total as usize);
         }
@@ -301,6 +326,29 @@ fn check_four(packets: &mut [Packet; 4], offset: usize, bad: impl Fn(U32x4, U32x
         mark(packet, offset, MIN_HEADER_LEN, destination);
     }
     true
+}
+
+/// The look at a batch, several packets at a time.
+struct Look<'a, I, First, Second> {
+    batch: &'a mut Batch,
+    offset: usize,
+    illegal: I,
+    first: First,
+    second: Second,
+}
+
+impl<I: Illegal, First, Second> Work for Look<'_, I, First, Second>
+where
+    First: FnMut(&mut Packet) -> Result<(), ()>,
+    Second: FnMut(Packet, ()) -> Option<Packet>,
+{
+    type Output = ();
+
+    #[inline(always)]
+    fn run<V: Lanes<N>, const N: usize>(self) {
+        let Look { batch, offset, illegal, first, second } = self;
+        batch.sift_many(|packets| check_many::<V, N>(packets, offset, illegal), first, second);
+    }
 }
 
 impl<const SUM: bool> Simple for LocalCheckIPHeader<SUM> {
@@ -316,21 +364,19 @@ impl<const SUM: bool> Simple for LocalCheckIPHeader<SUM> {
         };
         // By value, for the loops to keep it in a register.
         let offset = shared.offset;
-        let usual = |packet: &mut Packet| shared.check_usual(packet, offset);
-        match (shared.bad_source.lanes(), shared.bad_destination.lanes()) {
-            (Some(sources), Some(destinations)) if shared.checksum => match sources.pair() {
-                // As it is by default.
-                Some(pair) if destinations.is_empty() => {
-                    let sets = |source, _| pair.contains(source);
-                    batch.sift_fours(|packets| check_four(packets, offset, sets), usual, second);
+        let first = |packet: &mut Packet| shared.check_usual(packet, offset);
+        match (shared.bad_source.few(), shared.bad_destination.few()) {
+            (Some(sources), Some(destinations)) if shared.checksum => {
+                let batch = &mut *batch;
+                match sources.pair().filter(|_| destinations.is_empty()) {
+                    Some(illegal) => widest(Look { batch, offset, illegal, first, second }),
+                    None => {
+                        let illegal = (sources, destinations);
+                        widest(Look { batch, offset, illegal, first, second });
+                    }
                 }
-                _ => {
-                    let sets =
-                        |source, destination| sources.contain(source) | destinations.contain(destination);
-                    batch.sift_fours(|packets| check_four(packets, offset, sets), usual, second);
-                }
-            },
-            _ => batch.sift(usual, second),
+            }
+            _ => batch.sift(first, second),
         }
         counts.good.add(batch.len() as u64);
     }
@@ -342,6 +388,7 @@ mod tests {
     use crate::harness::{Bench, Setup};
     use graph::Span;
     use packet::Pool;
+    use packet::lanes::four;
     use packet::wire::ipv4;
     use proptest::prelude::*;
 
@@ -401,6 +448,38 @@ mod tests {
         assert_eq!(outcome("40", &framed), lost("short"));
     }
 
+    /// Bytes, network and transport offset, destination address.
+    type Facts = (Vec<u8>, Option<usize>, Option<usize>, u32);
+
+    fn facts(p: &Packet) -> Facts {
+        (p.data().to_vec(), p.network_offset(), p.transport_offset(), p.dst_ip())
+    }
+
+    /// A packet at its place among good ones.
+    struct Together<'a> {
+        element: &'a CheckIPHeader<true>,
+        place: usize,
+        bytes: &'a [u8],
+        good: &'a [u8],
+    }
+
+    impl Work for Together<'_> {
+        type Output = Vec<(bool, Facts)>;
+
+        #[inline(always)]
+        fn run<V: Lanes<N>, const N: usize>(self) -> Self::Output {
+            let pool = Pool::heap(N, 256);
+            let bytes = |i| if i == self.place { self.bytes } else { self.good };
+            let mut packets: [Packet; N] = std::array::from_fn(|i| pool.packet(bytes(i)).unwrap());
+            let illegal =
+                (self.element.bad_source.few().unwrap(), self.element.bad_destination.few().unwrap());
+            let done = check_many::<V, N>(&mut packets, self.element.offset, illegal);
+            let all = packets.iter().map(|packet| (done, facts(packet))).collect();
+            packets.into_iter().for_each(Packet::free);
+            all
+        }
+    }
+
     proptest! {
         #![proptest_config(ProptestConfig { cases: 4096, ..ProptestConfig::default() })]
 
@@ -439,7 +518,6 @@ mod tests {
                 ipv4::set_checksum(ip);
             }
             let pool = Pool::heap(8, 256);
-            let facts = |p: &Packet| (p.data().to_vec(), p.network_offset(), p.transport_offset(), p.dst_ip());
             let (mut short, mut long) = (pool.packet(&bytes).unwrap(), pool.packet(&bytes).unwrap());
             let (usual, all) = (element.check_usual(&mut short, offset), element.check(&mut long));
             if usual.is_ok() {
@@ -448,24 +526,22 @@ mod tests {
             } else {
                 prop_assert_eq!(short.data(), &bytes[..]);
             }
-            // Three that are good and this one: done with together if and only if this one is plainly good, too.
+            // Others that are good and this one: done with together if and only if this one is plainly good, too.
             let mut good = vec![0xa5; offset + 24];
             good[offset..].copy_from_slice(&header(|h| h[12..20].copy_from_slice(&[11, 0, 0, 1, 12, 0, 0, 1])));
-            let mut four: [Packet; 4] =
-                std::array::from_fn(|i| pool.packet(if i == place { &bytes } else { &good }).unwrap());
-            let (sources, destinations) = (element.bad_source.lanes().unwrap(), element.bad_destination.lanes().unwrap());
-            let sets = |source, destination| sources.contain(source) | destinations.contain(destination);
-            let done = check_four(&mut four, offset, sets);
-            let plainly_good = all.is_ok() && first == 0x45 && !element.bad_source.contains(u32::from_be_bytes(addresses[..4].try_into().unwrap()));
-            prop_assert_eq!(done, plainly_good);
-            for (i, packet) in four.iter().enumerate() {
-                match (done, i == place) {
-                    (true, true) => prop_assert_eq!(facts(packet), facts(&long)),
-                    (true, false) => prop_assert_eq!((packet.network_offset(), packet.transport_offset(), packet.dst_ip()), (Some(offset), Some(offset + 20), 0x0c00_0001)),
-                    (false, _) => prop_assert_eq!((packet.network_offset(), packet.transport_offset(), packet.dst_ip()), (None, None, 0)),
+            let source = u32::from_be_bytes(addresses[..4].try_into().unwrap());
+            let plainly_good = all.is_ok() && first == 0x45 && !element.bad_source.contains(source);
+            let bytes = &bytes[..];
+            for together in [four(Together { element: &element, place, bytes, good: &good }), widest(Together { element: &element, place, bytes, good: &good })] {
+                let (ours, others) = match plainly_good {
+                    true => (facts(&long), (good[..offset + 24].to_vec(), Some(offset), Some(offset + 20), 0x0c00_0001)),
+                    false => ((bytes.to_vec(), None, None, 0), (good.clone(), None, None, 0)),
+                };
+                for (i, (done, facts)) in together.into_iter().enumerate() {
+                    prop_assert_eq!(done, plainly_good);
+                    prop_assert_eq!(&facts, if i == place { &ours } else { &others });
                 }
             }
-            four.into_iter().for_each(Packet::free);
             // It must not send everything the long way.
             if all.is_ok() && first == 0x45 && addresses[0] > 10 && addresses[0] < 127 && addresses[4] > 10 && addresses[4] < 127 {
                 prop_assert!(usual.is_ok());

@@ -6,7 +6,7 @@ pub mod ethernet;
 pub mod icmp;
 pub mod icmp6;
 pub mod ipv4;
-pub mod ipv4x4;
+pub mod ipv4_lanes;
 pub mod ipv6;
 pub mod tcp;
 pub mod udp;

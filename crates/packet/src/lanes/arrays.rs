@@ -1,0 +1,96 @@
+//! Any number of lanes without special instructions.
+
+use super::Lanes;
+use std::ops::{Add, BitAnd, BitOr, BitXor, Sub};
+
+/// `N` 32-bit numbers.
+#[cfg_attr(all(target_arch = "x86_64", target_feature = "sse4.1"), allow(dead_code))]
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Array<const N: usize>(pub [u32; N]);
+
+impl<const N: usize> Array<N> {
+    #[inline(always)]
+    fn with(self, other: Array<N>, f: impl Fn(u32, u32) -> u32) -> Array<N> {
+        Array(std::array::from_fn(|i| f(self.0[i], other.0[i])))
+    }
+}
+
+macro_rules! operators {
+    ($($trait:ident $method:ident $call:expr),*) => {$(
+        impl<const N: usize> $trait for Array<N> {
+            type Output = Array<N>;
+
+            #[inline(always)]
+            fn $method(self, other: Array<N>) -> Array<N> {
+                self.with(other, $call)
+            }
+        }
+    )*};
+}
+operators!(
+    Add add u32::wrapping_add,
+    Sub sub u32::wrapping_sub,
+    BitAnd bitand |a, b| a & b,
+    BitOr bitor |a, b| a | b,
+    BitXor bitxor |a, b| a ^ b
+);
+
+impl<const N: usize> super::sealed::Sealed for Array<N> {}
+
+impl<const N: usize> Lanes<N> for Array<N> {
+    #[inline(always)]
+    fn splat(n: u32) -> Self {
+        Array([n; N])
+    }
+
+    #[inline(always)]
+    fn from_array(numbers: [u32; N]) -> Self {
+        Array(numbers)
+    }
+
+    #[inline(always)]
+    fn from_halves(numbers: [u16; N]) -> Self {
+        Array(numbers.map(u32::from))
+    }
+
+    #[inline(always)]
+    fn to_array(self) -> [u32; N] {
+        self.0
+    }
+
+    #[inline(always)]
+    fn columns(rows: [&[u8; 16]; N]) -> [Self; 4] {
+        std::array::from_fn(|i| Array(rows.map(|row| u32::from_le_bytes(row.as_chunks().0[i]))))
+    }
+
+    #[inline(always)]
+    fn equal(self, other: Self) -> Self {
+        self.with(other, |a, b| if a == b { u32::MAX } else { 0 })
+    }
+
+    #[inline(always)]
+    fn above(self, other: Self) -> Self {
+        self.with(other, |a, b| if a > b { u32::MAX } else { 0 })
+    }
+
+    #[inline(always)]
+    fn is_zero(self) -> bool {
+        self.0 == [0; N]
+    }
+
+    #[inline(always)]
+    fn high_halves(self) -> Self {
+        Array(self.0.map(|n| n >> 16))
+    }
+
+    #[inline(always)]
+    fn swap_bytes(self) -> Self {
+        Array(self.0.map(u32::swap_bytes))
+    }
+
+    #[inline(always)]
+    fn sum_of_halves<const M: usize>(numbers: [Self; M]) -> Self {
+        const { assert!(M <= 1 << 15) };
+        Array(std::array::from_fn(|i| numbers.iter().map(|n| (n.0[i] & 0xffff) + (n.0[i] >> 16)).sum()))
+    }
+}
