@@ -187,6 +187,62 @@ fn bird_learns_routes_over_the_data_plane() -> Result<()> {
     stage.end()
 }
 
+/// Sends echo requests to 10.2.0.1 from behind eth2: `sys.argv[1]` bursts of 200, one every 5 ms.
+const FLOOD: &str = "
+import socket, struct, sys, time
+def checksum(b):
+    s = sum(struct.unpack('>%dH' % (len(b) // 2), b))
+    return 0xffff ^ ((s & 0xffff) + (s >> 16) + (((s & 0xffff) + (s >> 16)) >> 16) & 0xffff)
+head = struct.pack('>BBHHHBBH4s4s', 0x45, 0, 28, 1, 0, 64, 1, 0, bytes([10,2,0,2]), bytes([10,2,0,1]))
+head = head[:10] + struct.pack('>H', checksum(head)) + head[12:]
+frame = bytes.fromhex('0200000000020200000000120800') + head + bytes.fromhex('0800f7ff00000000')
+out = socket.socket(socket.AF_PACKET, socket.SOCK_RAW)
+out.bind(('eth0', 0))
+for i in range(int(sys.argv[1])):
+    for j in range(200):
+        out.send(frame)
+    time.sleep(0.005)
+";
+
+#[test]
+fn a_flood_does_not_end_a_session() -> Result<()> {
+    if netns::skipped() || missing_program(&["bird", "python3"]).is_some() {
+        println!("skipped: no bird or no python3");
+        return Ok(());
+    }
+    let stage = Stage::new(2, &[])?;
+    let directory = stage.directory.path();
+    stage.hosts[1].ip("link set lo up\naddress add 10.9.0.1/32 dev lo\n")?;
+    let peer = |n: u8, other: u8| {
+        format!(
+            "router id 10.2.0.{n};\nprotocol static {{ ipv4; route 10.9.0.0/16 blackhole; }}\n\
+             protocol bgp peer {{ local 10.2.0.{n} as 6500{n}; neighbor 10.2.0.{other} as 6500{other};\n\
+             hold time 3; connect retry time 1; connect delay time 1; error wait time 1,1;\n\
+             ipv4 {{ import all; export where {}; }}; }}\n",
+            if n == 2 { "source = RTS_STATIC" } else { "false" },
+        )
+    };
+    let ours = peer(1, 2).replace("route 10.9.0.0/16 blackhole;", "");
+    let _ours = bird(&stage.inside, directory, "ours", &ours)?;
+    let _theirs = bird(&stage.hosts[1], directory, "theirs", &peer(2, 1))?;
+    stage.wait_for_ping(0, "10.9.0.1", true)?;
+    let words = ["monitor", "route"].map(str::to_owned);
+    let monitor = Process::start(&stage.inside, "monitor", "ip", &words, directory)?;
+    // Six seconds or more: twice the hold time.
+    stage.hosts[1].run("python3", &["-c", FLOOD, "1000"])?;
+    let lost = |reason: &str| -> Result<u64> {
+        let rows = stage.router.rows("drops")?;
+        let of = rows.iter().filter(|row| row["element"] == "punt1" && row["reason"] == reason);
+        Ok(of.filter_map(|row| row["packets"].as_u64()).sum())
+    };
+    println!("{} of 200000 echo requests lost", lost("others")?);
+    assert!(lost("others")? > 20_000, "{}", lost("others")?);
+    assert_eq!((lost("protocols")?, lost("neighbours")?), (0, 0));
+    assert!(!monitor.printed()?.contains("10.9.0.0"), "{}", monitor.printed()?);
+    assert!(stage.pings(0, "10.9.0.1")?);
+    stage.end()
+}
+
 /// A daemon of FRR in a namespace of the same name to it.
 fn frr(namespace: &Namespace, directory: &Path, daemon: &str, more: &[&str]) -> Result<Process> {
     let mut words =
