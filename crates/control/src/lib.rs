@@ -10,6 +10,7 @@
 //! does it all.
 #![forbid(unsafe_code)]
 
+mod cables;
 pub mod fpm;
 pub mod kernel;
 pub mod link;
@@ -18,7 +19,8 @@ mod publish;
 mod service;
 mod socket;
 
+pub use cables::Cables;
 pub use kernel::{Follower, Model};
-pub use publish::{BLACKHOLE, Counts as PublishCounts, PUNT, Publisher, Tables, object_number};
+pub use publish::{BLACKHOLE, Counts as PublishCounts, PUNT, Publisher, Tables, object_number, set_number};
 pub use service::{Control, Handle, Settings, Source, Status};
 pub use socket::NetlinkSocket;

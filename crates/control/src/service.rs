@@ -6,10 +6,11 @@
 //!          publish what has changed, a bounded number of prefixes ─▶ tables
 //! ```
 
+use crate::cables::Cables;
 use crate::fpm::Session;
 use crate::kernel::{self, Follower, Model};
 use crate::link::DATAGRAM;
-use crate::netlink::request;
+use crate::netlink::request::{self, LinkChange};
 use crate::netlink::wire::Messages;
 use crate::publish::{self, Publisher, Tables};
 use crate::socket::{GROUPS, NetlinkSocket, Read};
@@ -30,6 +31,9 @@ const READ_FOR: Duration = Duration::from_millis(5);
 const CONFIRM: Duration = Duration::from_secs(20);
 /// Neighbours that it asks for at once.
 const CONFIRM_MOST: usize = 1024;
+
+/// How often it asks the kernel to find out neighbours that groups of next hops lack.
+const ASK: Duration = Duration::from_secs(1);
 
 /// Where routes come from; the kernel's local table is always used.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -141,19 +145,23 @@ pub struct Control {
     connection: Option<(TcpStream, Session)>,
     follower: Follower,
     publisher: Publisher,
+    cables: Option<Cables>,
+    ports: Vec<u32>,
     wake: Arc<EventFd>,
     shared: Arc<Shared>,
     start: Instant,
     confirmed: Duration,
+    asked: Duration,
     buffer: Vec<u8>,
 }
 
 impl Control {
-    /// Opens sockets in the current network namespace and starts the thread.
+    /// Opens sockets in the current network namespace and starts the thread. `cables` say when ports lose their
+    /// carriers; the twins' carriers follow them.
     ///
     /// # Errors
     /// If a socket or the thread cannot be had.
-    pub fn start(settings: &Settings, tables: Tables) -> io::Result<Handle> {
+    pub fn start(settings: &Settings, cables: Option<Cables>, tables: Tables) -> io::Result<Handle> {
         let shared = Arc::new(Shared::default());
         let listener = match settings.source {
             Source::Kernel => None,
@@ -171,10 +179,13 @@ impl Control {
             connection: None,
             follower: Follower::new(),
             publisher: Publisher::new(tables, &settings.ports),
+            cables,
+            ports: settings.ports.clone(),
             wake: wake.clone(),
             shared: shared.clone(),
             start: Instant::now(),
             confirmed: Duration::ZERO,
+            asked: Duration::ZERO,
             buffer: vec![0; DATAGRAM],
         };
         let thread = thread::Builder::new().name("control".to_owned()).spawn(move || control.run())?;
@@ -192,12 +203,14 @@ impl Control {
             let shared = self.shared.clone();
             let mut models = lock(&shared.models);
             let Models { kernel, frr } = &mut *models;
+            self.read_cables();
             self.read_netlink(kernel);
             if let Some(frr) = frr {
                 self.read_fpm(frr);
             }
             self.confirm(kernel);
             more = self.publisher.publish(kernel, frr.as_mut(), &mut reader);
+            self.ask();
             self.tell(more);
         }
     }
@@ -209,15 +222,30 @@ impl Control {
         if self.connection.as_ref().is_some_and(|(_, session)| !session.is_synced()) {
             limit = limit.min(Session::QUIET / 4);
         }
+        if self.publisher.wanted().next().is_some() {
+            limit = limit.min(ASK);
+        }
         let limit = if more { Duration::ZERO } else { limit + Duration::from_millis(1) };
         let limit = PollTimeout::try_from(limit).unwrap_or(PollTimeout::ZERO);
         let mut fds = vec![self.wake.as_fd(), self.socket.as_fd()];
+        fds.extend(self.cables.as_ref().map(AsFd::as_fd));
         fds.extend(self.listener.as_ref().map(AsFd::as_fd));
         fds.extend(self.connection.as_ref().map(|(stream, _)| stream.as_fd()));
         let mut fds: Vec<_> = fds.into_iter().map(|fd| PollFd::new(fd, PollFlags::POLLIN)).collect();
         // Interrupted is as good as nothing there.
         let _ = poll(&mut fds, limit);
         fds.first().and_then(PollFd::any).unwrap_or(false)
+    }
+
+    fn read_cables(&mut self) {
+        let Some(cables) = &mut self.cables else { return };
+        for (port, carrier) in cables.read() {
+            self.publisher.set_cable(port, carrier);
+            let Some(twin) = self.ports.get(port) else { continue };
+            let change = LinkChange { carrier: Some(carrier), ..LinkChange::default() };
+            // A kernel that cannot do it leaves Linux to find out by itself.
+            let _ = self.socket.send(&request::set_link(*twin, &change, 0));
+        }
     }
 
     fn read_netlink(&mut self, model: &mut Model) {
@@ -292,6 +320,19 @@ impl Control {
             one.state == crate::netlink::Neighbour::STALE && self.publisher.is_port(*link)
         });
         for ((link, ip), _) in stale.take(CONFIRM_MOST) {
+            // One that is not asked for now is in the next round.
+            let _ = self.socket.send(&request::resolve(link, ip));
+        }
+    }
+
+    /// Asks the kernel for neighbours that no packet would make it look for, because groups do without them.
+    fn ask(&mut self) {
+        let now = self.now();
+        if now.saturating_sub(self.asked) < ASK {
+            return;
+        }
+        self.asked = now;
+        for (link, ip) in self.publisher.wanted().take(CONFIRM_MOST) {
             // One that is not asked for now is in the next round.
             let _ = self.socket.send(&request::resolve(link, ip));
         }

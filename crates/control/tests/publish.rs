@@ -5,9 +5,9 @@ use control::netlink::{
     Action, Hop, Hops, Kind, LOCAL_TABLE, Link, MAIN_TABLE, Message, Neighbour, NextHopObject, ObjectTarget,
     Route,
 };
-use control::{BLACKHOLE, Model, PUNT, Publisher, Tables, object_number};
+use control::{BLACKHOLE, Model, PUNT, Publisher, Tables, object_number, set_number};
 use epoch::Reader;
-use fib::{LinearTable, NextHop, Prefix4, RouteTable};
+use fib::{Adjacency, LinearTable, NextHop, Prefix4, RouteTable};
 use std::sync::Arc;
 
 /// Interfaces 11 and 12 are ports 0 and 1, interface 13 is none.
@@ -41,6 +41,11 @@ impl World {
         self.tell(Message::Link(Action::Add, Link { index, up, carrier: up, mac, ..Link::default() }));
     }
 
+    fn carrier(&mut self, index: u32, carrier: bool) {
+        let link = Link { carrier, ..self.model.links.get(index).unwrap().clone() };
+        self.tell(Message::Link(Action::Add, link));
+    }
+
     fn route(&mut self, prefix: &str, metric: u32, hops: Hops) {
         self.route_of(MAIN_TABLE, prefix, metric, Kind::Unicast, hops);
     }
@@ -67,6 +72,14 @@ impl World {
     /// The next hop of exactly this prefix.
     fn hop(&self, prefix: &str) -> Option<NextHop> {
         self.tables.routes4.get(prefix.parse::<Prefix4>().unwrap()).map(|route| route.next_hop)
+    }
+
+    /// Ports of the members of a group, each with its share of the buckets in percent.
+    fn shares(&self, hop: NextHop) -> Vec<(u32, u32)> {
+        let hops = self.tables.routes4.next_hop_list();
+        let group = self.tables.adjacencies4.group(hop).unwrap();
+        let percent = |buckets: u32| buckets * 100 / group.buckets().len() as u32;
+        group.members().iter().map(|m| (hops[m.hop.index()].port, percent(m.buckets))).collect()
     }
 
     /// Output and destination address of a next hop.
@@ -100,7 +113,10 @@ fn each_kind_of_route_has_its_next_hop() {
     assert_eq!((world.hop("10.0.11.0/24"), world.hop("10.0.11.9/32")), (port(0), port(PUNT)));
     assert_eq!((world.hop("10.3.0.0/16"), world.hop("10.4.0.0/16")), (port(BLACKHOLE), port(PUNT)));
     assert_eq!((world.hop("10.5.0.0/16"), world.hop("0.0.0.0/0")), (None, port(PUNT)));
-    assert_eq!((world.way(port(BLACKHOLE).unwrap()), world.way(port(PUNT).unwrap())), (Some((2, 0)), None));
+    assert_eq!(
+        (world.way(port(BLACKHOLE).unwrap()), world.way(port(PUNT).unwrap())),
+        (Some((Adjacency::LOST, 0)), None)
+    );
     // The better one's interface goes down; then both are gone.
     world.link(12, false);
     world.publish();
@@ -145,19 +161,80 @@ fn a_change_of_an_object_changes_no_route() {
     (0..100).for_each(|i| world.route(&format!("20.{i}.0.0/16"), 0, Hops::Object(9)));
     world.publish();
     let hop = world.hop("20.7.0.0/16").unwrap();
-    assert_eq!((object_number(hop.port), world.way(hop)), (Some(9), Some((0, 1))));
+    assert_eq!((object_number(hop.port), world.shares(hop)), (Some(9), vec![(0, 50), (1, 50)]));
     let before = world.publisher.counts;
     // A member's interface loses its carrier: everything moves to the other.
-    let link = Link { carrier: false, ..world.model.links.get(11).unwrap().clone() };
-    world.tell(Message::Link(Action::Add, link));
+    world.carrier(11, false);
     world.publish();
-    assert_eq!((world.hop("20.7.0.0/16"), world.way(hop)), (Some(hop), Some((1, 2))));
-    world.object(9, ObjectTarget::Group(vec![(1, 1)]));
+    assert_eq!((world.hop("20.7.0.0/16"), world.shares(hop)), (Some(hop), vec![(1, 100)]));
+    world.carrier(11, true);
     world.publish();
-    assert_eq!((world.hop("20.7.0.0/16"), world.way(hop)), (Some(hop), Some((0, 1))));
+    assert_eq!(world.shares(hop), [(1, 50), (0, 50)]);
+    world.publisher.set_cable(0, false);
+    world.publish();
+    assert_eq!(world.shares(hop), [(1, 100)]);
+    world.publisher.set_cable(0, true);
+    world.publish();
+    assert_eq!(world.shares(hop), [(1, 50), (0, 50)]);
+    // And when its neighbour fails, which Linux is then asked to find again.
+    world.neighbour(Action::Add, 12, [10, 0, 12, 2], 0x20);
+    world.publish();
+    assert_eq!(world.shares(hop), [(0, 100)]);
+    assert_eq!(world.publisher.wanted().collect::<Vec<_>>(), [(12, [10, 0, 12, 2].into())]);
+    world.object(9, ObjectTarget::Group(vec![(2, 1)]));
+    world.publish();
+    assert_eq!((world.hop("20.7.0.0/16"), world.shares(hop)), (Some(hop), vec![]));
+    world.object(9, ObjectTarget::Hop(via(11, 1)));
+    world.publish();
+    assert_eq!((world.way(hop), world.tables.adjacencies4.group(hop)), (Some((0, 1)), None));
+    assert_eq!(world.publisher.wanted().count(), 0);
     assert_eq!(world.publisher.counts.route_changes, before.route_changes);
     // One that leads onto a link itself does: its neighbours are routes.
     world.object(9, ObjectTarget::Hop(Hop { gateway: None, link: 12 }));
     world.publish();
     assert_eq!((world.hop("20.7.0.0/16"), world.way(hop)), (port(1), None));
+}
+
+#[test]
+fn ways_of_routes_are_groups_as_long_as_routes_have_them() {
+    let mut world = World::new();
+    world.neighbour(Action::Add, 11, [10, 0, 11, 1], 2);
+    world.neighbour(Action::Add, 12, [10, 0, 12, 2], 2);
+    let both = |a: u32, b: u32| Hops::Many([(via(11, 1), a), (via(12, 2), b)].into());
+    (0..100).for_each(|i| world.route(&format!("20.{i}.0.0/16"), 0, both(3, 1)));
+    // The same ways in another order, and others.
+    world.route("21.0.0.0/16", 0, Hops::Many([(via(12, 2), 1), (via(11, 1), 3)].into()));
+    world.route("22.0.0.0/16", 0, both(1, 1));
+    // One of them is not ours: the first that is usable.
+    world.route("23.0.0.0/16", 0, Hops::Many([(via(12, 2), 1), (via(13, 1), 1)].into()));
+    world.publish();
+    let hop = world.hop("20.7.0.0/16").unwrap();
+    assert_eq!((set_number(hop.port), world.shares(hop)), (Some(0), vec![(0, 75), (1, 25)]));
+    let (other, direct) = (world.hop("22.0.0.0/16").unwrap(), world.hop("23.0.0.0/16").unwrap());
+    assert_eq!((world.hop("21.0.0.0/16"), world.shares(other)), (Some(hop), vec![(0, 50), (1, 50)]));
+    assert_eq!(direct, NextHop { gateway: Some([10, 0, 12, 2].into()), port: 1 });
+    let before = world.publisher.counts.route_changes;
+    world.neighbour(Action::Remove, 11, [10, 0, 11, 1], 2);
+    world.publish();
+    assert_eq!((world.shares(hop), world.shares(other)), (vec![(1, 100)], vec![(1, 100)]));
+    assert_eq!(world.publisher.counts.route_changes, before);
+    // The last route over a set goes, and comes back.
+    let prefix = "22.0.0.0/16".parse().unwrap();
+    let kind = Kind::Unicast;
+    let route = Route {
+        table: MAIN_TABLE,
+        prefix,
+        metric: 0,
+        tos: 0,
+        protocol: 4,
+        kind,
+        hops: both(1, 1),
+        mtu: None,
+    };
+    world.tell(Message::Route4(Action::Remove, route));
+    world.publish();
+    assert_eq!(world.tables.adjacencies4.known_groups().len(), 1);
+    world.route("22.0.0.0/16", 0, both(1, 1));
+    world.publish();
+    assert_eq!((world.hop("22.0.0.0/16"), world.shares(other)), (Some(other), vec![(1, 100)]));
 }

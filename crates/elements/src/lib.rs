@@ -11,6 +11,7 @@ mod color;
 pub mod device;
 mod docs;
 pub mod ether;
+mod flow_hash;
 pub mod harness;
 pub mod icmp;
 pub mod ip;

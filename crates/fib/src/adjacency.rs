@@ -1,11 +1,18 @@
-//! Adjacencies: what a frame to a next hop begins with, and where it leaves.
+//! Adjacencies: what a frame to each next hop begins with, and where it leaves; and groups of next hops that share the
+//! traffic of a route.
+//!
+//! ```text
+//!  number of a next hop ─▶ list ─▶ header and output
+//!                            └──▶ group ── hash of the flow ─▶ number of a member ─▶ list
+//! ```
 
 use std::collections::HashMap;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use epoch::{Reader, Table};
 
-use crate::next_hop::NextHop;
+use crate::group::HopGroup;
+use crate::next_hop::{NextHop, NextHopId};
 
 /// What a packet to a next hop needs: the Ethernet header of its link, and the output.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -13,7 +20,8 @@ use crate::next_hop::NextHop;
 pub struct Adjacency {
     /// Destination, source, EtherType, as they stand in a frame.
     pub header: [u8; Adjacency::HEADER_LEN],
-    /// The output; [`Adjacency::NO_OUTPUT`] while the neighbour's address is not known.
+    /// The output; [`Adjacency::NO_OUTPUT`] while the neighbour's address is not known, [`Adjacency::GROUP`] if this is a
+    /// group, [`Adjacency::LOST`] if packets are lost on purpose.
     pub output: u16,
 }
 
@@ -22,76 +30,245 @@ impl Adjacency {
     pub const HEADER_LEN: usize = 14;
     /// In place of an output: packets to this next hop cannot be sent now.
     pub const NO_OUTPUT: u16 = u16::MAX;
+    /// In place of an output: the next hop stands for a group ([`Forwarding::choose`]).
+    pub const GROUP: u16 = u16::MAX - 1;
+    /// In place of an output: packets to this next hop are lost on purpose.
+    pub const LOST: u16 = u16::MAX - 2;
+    /// Of a next hop whose packets are lost on purpose.
+    pub const BLACKHOLE: Adjacency = Adjacency { header: [0; Self::HEADER_LEN], output: Self::LOST };
     /// Of a next hop whose neighbour is not known.
     pub const UNRESOLVED: Adjacency = Adjacency { header: [0; Self::HEADER_LEN], output: Self::NO_OUTPUT };
+
+    /// True if frames can be made with it: the neighbour is known, and it is neither group nor black hole.
+    #[inline(always)]
+    pub const fn is_usable(&self) -> bool {
+        self.output < Self::LOST
+    }
+
+    /// What stands in the list for the group at `index`.
+    fn of_group(index: u32) -> Adjacency {
+        let mut header = [0; Self::HEADER_LEN];
+        header[..4].copy_from_slice(&index.to_ne_bytes());
+        Adjacency { header, output: Self::GROUP }
+    }
+
+    /// The group that it stands for.
+    fn group(&self) -> Option<usize> {
+        let index = self.header.first_chunk().map_or(0, |bytes| u32::from_ne_bytes(*bytes));
+        (self.output == Self::GROUP).then_some(index as usize)
+    }
+}
+
+/// What workers read.
+#[derive(Debug, Clone, Default)]
+pub struct Forwarding {
+    /// By the bits of a next hop's number ([`NextHopId::bits`]); the first is that of no route.
+    list: Vec<Adjacency>,
+    /// Those that have members.
+    groups: Vec<Arc<HopGroup>>,
+    /// Longest packet by output, in bytes from the network header on; what is not here has no limit.
+    mtus: Vec<u16>,
+    /// The least of `mtus`; [`u16::MAX`] if there is none.
+    least_mtu: u16,
+    /// See [`Adjacencies::set_links`].
+    seed: u32,
+    more: bool,
+}
+
+impl Forwarding {
+    /// The adjacencies by number. There may be fewer than next hops: see [`Adjacencies::cover`].
+    #[inline]
+    pub fn list(&self) -> &[Adjacency] {
+        &self.list
+    }
+
+    /// True if there are groups or MTUs, so that the list alone does not say what to do.
+    #[inline]
+    pub fn is_more_than_a_list(&self) -> bool {
+        self.more
+    }
+
+    /// True if some numbers are those of groups, so that [`choose`](Self::choose) is to be asked.
+    #[inline]
+    pub fn has_groups(&self) -> bool {
+        !self.groups.is_empty()
+    }
+
+    /// The next hop of a packet whose lookup gave `number`: that, or if it names a group the number of the member for
+    /// packets of this flow.
+    #[inline]
+    pub fn choose(&self, number: u32, flow_hash: impl FnOnce() -> u32) -> u32 {
+        match self.list.get(number as usize) {
+            Some(adjacency) if adjacency.output == Adjacency::GROUP => {
+                let group = adjacency.group().and_then(|index| self.groups.get(index));
+                NextHopId::bits(group.and_then(|group| group.pick(flow_hash() ^ self.seed)))
+            }
+            _ => number,
+        }
+    }
+
+    /// The length in bytes, from the network header on, up to which no packet is too long for any output.
+    #[inline]
+    pub fn least_mtu(&self) -> u16 {
+        self.least_mtu
+    }
+
+    /// The longest packet for an output, in bytes from the network header on.
+    #[inline]
+    pub fn mtu(&self, output: u16) -> u16 {
+        self.mtus.get(usize::from(output)).copied().unwrap_or(u16::MAX)
+    }
 }
 
 /// The adjacencies of the next hops of one [`RouteTable`](crate::RouteTable): changed by whoever knows neighbours, read by
 /// workers at the number that a lookup gave.
 #[derive(Debug)]
 pub struct Adjacencies {
-    /// What is known, also of next hops that no route has led to yet.
-    known: Mutex<HashMap<NextHop, Adjacency>>,
-    /// By the bits of a next hop's number ([`NextHopId::bits`](crate::NextHopId::bits)); the first is that of no route.
-    by_number: Table<Vec<Adjacency>>,
+    known: Mutex<Known>,
+    forwarding: Table<Forwarding>,
+}
+
+/// What is known, also of next hops that no route has led to yet.
+#[derive(Debug, Default)]
+struct Known {
+    adjacencies: HashMap<NextHop, Adjacency>,
+    groups: HashMap<NextHop, Arc<HopGroup>>,
+    mtus: Vec<u16>,
+    seed: u32,
+}
+
+/// Changes that are made at once; `None` forgets.
+#[derive(Debug, Default)]
+pub struct AdjacencyChanges {
+    /// Of neighbours.
+    pub adjacencies: Vec<(NextHop, Option<Adjacency>)>,
+    /// Of groups, by the next hop that stands for each.
+    pub groups: Vec<(NextHop, Option<HopGroup>)>,
+}
+
+impl AdjacencyChanges {
+    /// True if nothing is to be changed.
+    pub fn is_empty(&self) -> bool {
+        self.adjacencies.is_empty() && self.groups.is_empty()
+    }
+
+    /// How many changes there are.
+    pub fn len(&self) -> usize {
+        self.adjacencies.len() + self.groups.len()
+    }
 }
 
 impl Default for Adjacencies {
     fn default() -> Adjacencies {
-        Adjacencies { known: Mutex::default(), by_number: Table::new(vec![Adjacency::UNRESOLVED]) }
+        let known = Known::default();
+        let forwarding = Table::new(known.forwarding(&[], 0));
+        Adjacencies { known: Mutex::new(known), forwarding }
     }
 }
 
 impl Adjacencies {
-    /// The adjacencies now, by the bits of the numbers of next hops. It may be shorter than the list of next hops: see
-    /// [`cover`](Self::cover).
+    /// The adjacencies now.
     #[inline]
-    pub fn read<'c>(&'c self, reader: &'c Reader) -> &'c [Adjacency] {
-        self.by_number.read(reader)
+    pub fn read<'c>(&'c self, reader: &'c Reader) -> &'c Forwarding {
+        self.forwarding.read(reader)
     }
 
-    /// Makes all changes at once: `None` forgets a neighbour. `hops` are the table's next hops by number.
-    pub fn change(&self, changes: &[(NextHop, Option<Adjacency>)], hops: &[NextHop]) {
-        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
-        for (hop, adjacency) in changes {
+    /// Makes all changes at once. `hops` are the table's next hops by number.
+    pub fn change(&self, changes: AdjacencyChanges, hops: &[NextHop]) {
+        let mut known = self.lock();
+        let Known { adjacencies, groups, .. } = &mut *known;
+        for (hop, adjacency) in changes.adjacencies {
             match adjacency {
-                Some(adjacency) => known.insert(*hop, *adjacency),
-                None => known.remove(hop),
+                Some(adjacency) => adjacencies.insert(hop, adjacency),
+                None => adjacencies.remove(&hop),
             };
         }
-        self.by_number.edit(|list| numbered(&known, hops, list.len()));
+        for (hop, group) in changes.groups {
+            match group {
+                Some(group) => groups.insert(hop, Arc::new(group)),
+                None => groups.remove(&hop),
+            };
+        }
+        self.publish(&known, hops);
     }
 
     /// Sees to it that each of these next hops, the table's by number, can be [`read`](Self::read). Takes a lock; to be
     /// called when a number is beyond the end of the list.
     pub fn cover(&self, hops: &[NextHop]) {
-        let known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
-        if self.by_number.with(|list| list.len() <= hops.len()) {
-            self.by_number.edit(|list| numbered(&known, hops, list.len()));
+        let known = self.lock();
+        if self.forwarding.with(|forwarding| forwarding.list.len() <= hops.len()) {
+            self.publish(&known, hops);
+        }
+    }
+
+    /// Sets the longest packet of each output, in bytes from the network header on (outputs without one have no limit),
+    /// and the seed of choices in groups. Where all routers choose alike, the second one on a path gets only flows of one
+    /// choice of the first.
+    pub fn set_links(&self, mtus: &[u16], seed: u32, hops: &[NextHop]) {
+        let mut known = self.lock();
+        if known.mtus != mtus || known.seed != seed {
+            known.mtus = mtus.to_vec();
+            known.seed = seed;
+            self.publish(&known, hops);
         }
     }
 
     /// The adjacency of a next hop, if its neighbour is known.
     pub fn get(&self, hop: NextHop) -> Option<Adjacency> {
-        self.known.lock().unwrap_or_else(PoisonError::into_inner).get(&hop).copied()
+        self.lock().adjacencies.get(&hop).copied()
+    }
+
+    /// The group that a next hop stands for, if it does.
+    pub fn group(&self, hop: NextHop) -> Option<HopGroup> {
+        self.lock().groups.get(&hop).map(|group| HopGroup::clone(group))
     }
 
     /// All next hops whose neighbours are known, by port and gateway.
     pub fn known(&self) -> Vec<(NextHop, Adjacency)> {
-        let known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut all: Vec<_> = known.iter().map(|(hop, adjacency)| (*hop, *adjacency)).collect();
+        let known = self.lock();
+        let mut all: Vec<_> = known.adjacencies.iter().map(|(hop, adjacency)| (*hop, *adjacency)).collect();
         all.sort_unstable_by_key(|(hop, _)| (hop.port, hop.gateway));
         all
     }
+
+    /// All groups by the next hops that stand for them, by port and gateway.
+    pub fn known_groups(&self) -> Vec<(NextHop, HopGroup)> {
+        let known = self.lock();
+        let mut all: Vec<_> =
+            known.groups.iter().map(|(hop, group)| (*hop, HopGroup::clone(group))).collect();
+        all.sort_unstable_by_key(|(hop, _)| (hop.port, hop.gateway));
+        all
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Known> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn publish(&self, known: &Known, hops: &[NextHop]) {
+        self.forwarding.edit(|old| known.forwarding(hops, old.list.len()));
+    }
 }
 
-/// The list by number; at least as long as before, because who changes it may not have seen the newest next hops.
-fn numbered(known: &HashMap<NextHop, Adjacency>, hops: &[NextHop], least: usize) -> Vec<Adjacency> {
-    let of = |hop: &NextHop| known.get(hop).copied().unwrap_or(Adjacency::UNRESOLVED);
-    let mut list = vec![Adjacency::UNRESOLVED];
-    list.extend(hops.iter().map(of));
-    list.resize(list.len().max(least), Adjacency::UNRESOLVED);
-    list
+impl Known {
+    /// What workers are to read. The list is at least as long as before, because who changes it may not have seen the
+    /// newest next hops.
+    fn forwarding(&self, hops: &[NextHop], least: usize) -> Forwarding {
+        let mut groups = Vec::new();
+        let mut of = |hop: &NextHop| {
+            if let Some(group) = self.groups.get(hop).filter(|group| !group.members().is_empty()) {
+                groups.push(group.clone());
+                // There are fewer groups than next hops, which are fewer than 2^24.
+                return Adjacency::of_group(groups.len() as u32 - 1);
+            }
+            self.adjacencies.get(hop).copied().unwrap_or(Adjacency::UNRESOLVED)
+        };
+        let mut list = vec![Adjacency::UNRESOLVED];
+        list.extend(hops.iter().map(&mut of));
+        list.resize(list.len().max(least), Adjacency::UNRESOLVED);
+        let least_mtu = self.mtus.iter().copied().min().unwrap_or(u16::MAX);
+        let more = !groups.is_empty() || least_mtu < u16::MAX;
+        Forwarding { list, groups, mtus: self.mtus.clone(), least_mtu, seed: self.seed, more }
+    }
 }
 
 #[cfg(test)]
@@ -106,21 +283,63 @@ mod tests {
         Adjacency { header: [7; 14], output }
     }
 
+    fn set(adjacencies: &[(NextHop, Option<Adjacency>)]) -> AdjacencyChanges {
+        AdjacencyChanges { adjacencies: adjacencies.to_vec(), ..AdjacencyChanges::default() }
+    }
+
     #[test]
     fn numbers_and_neighbours_may_come_in_any_order() {
         let (all, reader) = (Adjacencies::default(), Reader::new());
-        assert_eq!(all.read(&reader), [Adjacency::UNRESOLVED]);
-        all.change(&[(hop(2), Some(adjacency(2)))], &[hop(1)]);
-        assert_eq!(all.read(&reader), [Adjacency::UNRESOLVED; 2]);
+        assert_eq!(all.read(&reader).list(), [Adjacency::UNRESOLVED]);
+        all.change(set(&[(hop(2), Some(adjacency(2)))]), &[hop(1)]);
+        assert_eq!(all.read(&reader).list(), [Adjacency::UNRESOLVED; 2]);
         all.cover(&[hop(1), hop(2)]);
-        assert_eq!(all.read(&reader), [Adjacency::UNRESOLVED, Adjacency::UNRESOLVED, adjacency(2)]);
-        all.change(&[(hop(1), Some(adjacency(1))), (hop(2), None)], &[hop(1), hop(2)]);
-        assert_eq!(all.read(&reader), [Adjacency::UNRESOLVED, adjacency(1), Adjacency::UNRESOLVED]);
+        assert_eq!(all.read(&reader).list(), [Adjacency::UNRESOLVED, Adjacency::UNRESOLVED, adjacency(2)]);
+        all.change(set(&[(hop(1), Some(adjacency(1))), (hop(2), None)]), &[hop(1), hop(2)]);
+        assert_eq!(all.read(&reader).list(), [Adjacency::UNRESOLVED, adjacency(1), Adjacency::UNRESOLVED]);
         assert_eq!((all.get(hop(1)), all.get(hop(2))), (Some(adjacency(1)), None));
         assert_eq!(all.known(), [(hop(1), adjacency(1))]);
         // A writer that has not heard of the second next hop does not take its place away.
-        all.change(&[], &[hop(1)]);
-        assert_eq!(all.read(&reader).len(), 3);
+        all.change(set(&[]), &[hop(1)]);
+        assert_eq!(all.read(&reader).list().len(), 3);
+    }
+
+    #[test]
+    fn a_group_leads_each_flow_to_a_member() {
+        let (all, reader) = (Adjacencies::default(), Reader::new());
+        let (hops, id) = ([hop(9), hop(1), hop(2)], |index| NextHopId::new(index).unwrap());
+        let group = HopGroup::new(16, &[(id(1), 1), (id(2), 3)]).unwrap();
+        assert!(!all.read(&reader).has_groups());
+        let groups = |group: &HopGroup| AdjacencyChanges {
+            adjacencies: vec![(hop(1), Some(adjacency(1)))],
+            groups: vec![(hop(9), Some(group.clone()))],
+        };
+        all.change(groups(&group), &hops);
+        let now = all.read(&reader);
+        assert!(now.has_groups() && !now.list()[1].is_usable() && now.list()[2].is_usable());
+        for hash in 0..1000u32 {
+            assert_eq!(now.choose(1, || hash), NextHopId::bits(group.pick(hash)));
+        }
+        // Members themselves, no route, and numbers that are not there yet stay what they are.
+        assert_eq!([0, 2, 3, 99].map(|n| now.choose(n, || unreachable!())), [0, 2, 3, 99]);
+        all.set_links(&[], 0x5bd1_e995, &hops);
+        let moved = (0..1000).filter(|hash| all.read(&reader).choose(1, || *hash) != now.choose(1, || *hash));
+        assert!((250..500).contains(&moved.count()));
+        // Without members it is a next hop whose neighbour is not known.
+        all.change(groups(&HopGroup::new(16, &[]).unwrap()), &hops);
+        assert!(!all.read(&reader).has_groups());
+        assert_eq!(all.read(&reader).list()[1], Adjacency::UNRESOLVED);
+        all.change(AdjacencyChanges { groups: vec![(hop(9), None)], ..Default::default() }, &hops);
+        assert_eq!((all.group(hop(9)), all.known_groups().len()), (None, 0));
+    }
+
+    #[test]
+    fn outputs_have_mtus() {
+        let (all, reader) = (Adjacencies::default(), Reader::new());
+        assert_eq!((all.read(&reader).least_mtu(), all.read(&reader).mtu(0)), (u16::MAX, u16::MAX));
+        all.set_links(&[9000, 1500], 0, &[]);
+        let now = all.read(&reader);
+        assert_eq!((now.least_mtu(), [0, 1, 2].map(|i| now.mtu(i))), (1500, [9000, 1500, u16::MAX]));
     }
 
     #[test]

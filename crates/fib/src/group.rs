@@ -151,6 +151,19 @@ impl HopGroup {
         Ok(())
     }
 
+    /// Makes these the members, each once: those that are to go are removed and new ones added, so that the flows of all
+    /// others stay. One whose weight changes goes and comes.
+    pub fn set_members(&mut self, members: &[(NextHopId, u32)]) -> Result<(), GroupError> {
+        let old: Vec<_> = self.members.iter().map(|member| (member.hop, member.weight)).collect();
+        for (hop, _) in old.iter().filter(|member| !members.contains(member)) {
+            self.remove(*hop)?;
+        }
+        for (hop, weight) in members.iter().filter(|member| !old.contains(member)) {
+            self.add(*hop, *weight)?;
+        }
+        Ok(())
+    }
+
     fn check_new(&self, hop: NextHopId, weight: u32) -> Result<(), GroupError> {
         if weight == 0 {
             return Err(GroupError::Weight(hop));
@@ -219,6 +232,25 @@ mod tests {
         assert_eq!((group.pick(7), group.members().len()), (None, 0));
         group.add(hop(5), 9).unwrap();
         assert_eq!((group.pick(7), group.pick(u32::MAX)), (Some(hop(5)), Some(hop(5))));
+    }
+
+    #[test]
+    fn members_become_others() {
+        let mut group = HopGroup::new(64, &[(hop(0), 1), (hop(1), 1)]).unwrap();
+        let before = group.clone();
+        group.set_members(&[(hop(2), 2), (hop(1), 1)]).unwrap();
+        assert_eq!(
+            group.members().iter().map(|m| (m.hop, m.weight)).collect::<Vec<_>>(),
+            [(hop(1), 1), (hop(2), 2)]
+        );
+        let shares: Vec<u32> = group.members().iter().map(|member| member.buckets).collect();
+        assert_eq!(shares, [21, 43]);
+        check(&group);
+        let stay = |i: &usize| group.buckets()[*i] == Some(hop(1));
+        assert!((0..64).filter(stay).all(|i| i < 32 || before.buckets()[i] == Some(hop(1))));
+        assert_eq!(group.set_members(&[(hop(1), 1), (hop(3), 0)]), Err(GroupError::Weight(hop(3))));
+        group.set_members(&[]).unwrap();
+        assert_eq!(group.pick(1), None);
     }
 
     #[test]

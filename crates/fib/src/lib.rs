@@ -21,8 +21,8 @@
 //!
 //! [`Adjacencies`] say what a frame to each next hop begins with and where it leaves.
 //!
-//! A [`HopGroup`] spreads flows over several next hops, by weight, and moves as few as possible when they change. Routes
-//! lead to single next hops; who has groups keeps them by the number of a next hop that stands for each.
+//! A [`HopGroup`] spreads flows over several next hops, by weight, and moves as few as possible when they change. To the
+//! table of routes it is one next hop; [`Adjacencies`] know which numbers stand for groups ([`Forwarding::choose`]).
 //!
 //! Tables also come from text ([`RouteFile`]), from MRT dumps ([`read_mrt`]) and out of thin air ([`synth()`]);
 //! [`stat4`] and [`stat6`] say what they are like.
@@ -48,7 +48,7 @@ mod simd;
 mod stat;
 mod synth;
 
-pub use adjacency::{Adjacencies, Adjacency};
+pub use adjacency::{Adjacencies, Adjacency, AdjacencyChanges, Forwarding};
 pub use dir24_8::Dir24_8;
 pub use group::{GroupError, HopGroup, Member};
 pub use linear::LinearTable;

@@ -150,6 +150,20 @@ impl<A: Address> RouteTable<A> {
         self.next_hops(reader).get(hop.index()).copied()
     }
 
+    /// The numbers of these next hops, new ones for those that no route has led to yet: for members of groups.
+    ///
+    /// # Errors
+    /// See [`TooManyNextHops`]; those before the one that failed have their numbers.
+    pub fn numbers(&self, hops: &[NextHop]) -> Result<Vec<NextHopId>, TooManyNextHops> {
+        let state = &mut *self.state();
+        let before = state.next_hops.as_slice().len();
+        let numbers = hops.iter().map(|hop| state.next_hops.intern(*hop)).collect();
+        if state.next_hops.as_slice().len() > before {
+            self.next_hops.replace(state.next_hops.as_slice().to_vec());
+        }
+        numbers
+    }
+
     /// A copy of the next hops by number, for a thread without a [`Reader`].
     pub fn next_hop_list(&self) -> Vec<NextHop> {
         self.next_hops.with(Vec::clone)
@@ -346,6 +360,21 @@ mod tests {
                 }
             }
         }
+    }
+
+    #[test]
+    fn members_of_groups_have_numbers_without_routes() {
+        let (table, reader) = (RouteTable::new(LinearTable::new()), Reader::new());
+        let hop = |port| NextHop { gateway: None, port };
+        table.apply(&[RouteChange::Add(route("10/8", 1))]).unwrap();
+        let numbers = table.numbers(&[hop(5), hop(1), hop(5)]).unwrap();
+        assert_eq!(numbers.iter().map(|number| number.index()).collect::<Vec<_>>(), [1, 0, 1]);
+        assert_eq!(table.next_hops(&reader), [hop(1), hop(5)]);
+        // A transaction that fails takes only its own back.
+        let bad = [RouteChange::Add(route("11/8", 6)), RouteChange::Add(route("10/8", 1))];
+        assert!(table.apply(&bad).is_err());
+        table.apply(&[RouteChange::Add(route("11/8", 5))]).unwrap();
+        assert_eq!(table.next_hops(&reader), [hop(1), hop(5)]);
     }
 
     #[test]

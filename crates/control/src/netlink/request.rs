@@ -77,6 +77,8 @@ pub struct LinkChange<'a> {
     pub up: Option<bool>,
     /// Take frames to any address, or only those to its own.
     pub promiscuous: Option<bool>,
+    /// Whether there is a carrier: of interfaces that have none of their own, such as taps.
+    pub carrier: Option<bool>,
     /// The network namespace to move to, as an open file of this process.
     pub namespace: Option<i32>,
 }
@@ -102,6 +104,9 @@ pub fn set_link(index: u32, change: &LinkChange<'_>, sequence: u32) -> Vec<u8> {
     }
     if let Some(mtu) = change.mtu {
         message = message.with(4, &mtu.to_ne_bytes());
+    }
+    if let Some(carrier) = change.carrier {
+        message = message.with(33, &[u8::from(carrier)]);
     }
     if let Some(namespace) = change.namespace {
         message = message.with(28, &namespace.to_ne_bytes());

@@ -1,9 +1,10 @@
 //! Neighbours and next-hop objects as adjacencies.
 
+use super::groups::standing_for;
 use super::paths::{In, View};
 use super::{BLACKHOLE, Half, OBJECTS, object_number};
 use epoch::Reader;
-use fib::{Adjacency, Family, NextHop};
+use fib::{Adjacency, AdjacencyChanges, Family, NextHop};
 use packet::wire::ethernet::{self, Header};
 use std::collections::HashSet;
 use std::net::IpAddr;
@@ -14,23 +15,20 @@ pub struct Changes<'a> {
     pub neighbours: &'a HashSet<(u32, IpAddr)>,
     /// Every neighbour may have.
     pub every: bool,
-    /// The objects that have an adjacency of their own.
+    /// The objects that have an adjacency or a group of their own.
     pub objects: &'a HashSet<u32>,
-    /// The output for packets that are lost on purpose.
-    pub lost: u16,
 }
 
 impl<A: In> Half<'_, A> {
-    /// Brings the adjacencies up to date; returns how many changed.
+    /// Brings the adjacencies and groups up to date; returns how many changed.
     pub fn adjacencies(&mut self, view: &View<'_>, changes: &Changes<'_>, reader: &mut Reader) -> u64 {
-        let mut list: Vec<(NextHop, Option<Adjacency>)> = Vec::new();
+        let mut news = AdjacencyChanges::default();
         let mut note = |hop: NextHop, new: Option<Adjacency>| {
             if self.adjacencies.get(hop) != new {
-                list.push((hop, new));
+                news.adjacencies.push((hop, new));
             }
         };
-        let lost = Adjacency { header: [0; Adjacency::HEADER_LEN], output: changes.lost };
-        note(NextHop { gateway: None, port: BLACKHOLE }, Some(lost));
+        note(standing_for(BLACKHOLE), Some(Adjacency::BLACKHOLE));
         let all = changes.every.then(|| view.kernel.neighbours.iter().map(|(key, _)| key));
         for (link, ip) in all.into_iter().flatten().chain(changes.neighbours.iter().copied()) {
             if let Some(port) = view.ports.get(&link) {
@@ -39,25 +37,41 @@ impl<A: In> Half<'_, A> {
             }
         }
         for id in changes.objects {
-            let target = view.direct(*id).and_then(|hop| view.adjacency_of::<A>(hop));
-            note(NextHop { gateway: None, port: OBJECTS + id }, target);
+            let single = view.single_way(*id).and_then(|hop| view.adjacency::<A>(hop.link, hop.gateway?));
+            note(standing_for(OBJECTS + id), single);
         }
         // Objects that went.
-        for (hop, _) in self.adjacencies.known() {
-            if object_number(hop.port).is_some_and(|id| !changes.objects.contains(&id)) {
-                list.push((hop, None));
+        let is_gone =
+            |hop: &NextHop| object_number(hop.port).is_some_and(|id| !changes.objects.contains(&id));
+        let gone = self.adjacencies.known().into_iter().map(|(hop, _)| hop).filter(is_gone);
+        news.adjacencies.extend(gone.map(|hop| (hop, None)));
+        let gone = self.adjacencies.known_groups().into_iter().map(|(hop, _)| hop).filter(is_gone);
+        news.groups.extend(gone.map(|hop| (hop, None)));
+        for id in changes.objects {
+            match view.single_way(*id) {
+                Some(_) if self.adjacencies.group(standing_for(OBJECTS + id)).is_some() => {
+                    news.groups.push((standing_for(OBJECTS + id), None));
+                }
+                Some(_) => {}
+                None => news.groups.extend(self.group(view, &view.members(*id), OBJECTS + id)),
             }
         }
-        if !list.is_empty() {
-            self.adjacencies.change(&list, self.routes.next_hops(reader));
+        let used = view.sets::<A>().used();
+        for (port, ways) in used {
+            news.groups.extend(self.group(view, &ways, port));
         }
-        list.len() as u64
+        let count = news.len() as u64;
+        if count > 0 {
+            reader.quiescent();
+            self.adjacencies.change(news, self.routes.next_hops(reader));
+        }
+        count
     }
 }
 
 impl View<'_> {
     /// The adjacency of a neighbour on a link that is a port.
-    fn adjacency<A: In>(&self, link: u32, ip: IpAddr) -> Option<Adjacency> {
+    pub fn adjacency<A: In>(&self, link: u32, ip: IpAddr) -> Option<Adjacency> {
         let port = u16::try_from(*self.ports.get(&link)?).ok()?;
         let destination = self.kernel.neighbours.get((link, ip))?.usable()?;
         let device = self.kernel.links.get(link).filter(|link| link.up)?;
@@ -67,10 +81,5 @@ impl View<'_> {
         };
         let header = Header { destination, source: device.mac?, ethertype }.bytes();
         Some(Adjacency { header, output: port })
-    }
-
-    fn adjacency_of<A: In>(&self, hop: NextHop) -> Option<Adjacency> {
-        let link = self.ports.iter().find(|(_, port)| **port == hop.port).map(|(link, _)| *link)?;
-        self.adjacency::<A>(link, hop.gateway?)
     }
 }

@@ -2,14 +2,16 @@
 //!
 //! Next hops are (gateway, port). Beside those of real ports there are some that stand for something else:
 //! - [`PUNT`]: the packet is for Linux, as it came. It never has an adjacency.
-//! - [`BLACKHOLE`]: the packet is lost; its adjacency leads to the output behind the last port.
+//! - [`BLACKHOLE`]: the packet is lost.
 //! - [`object_number`]: a next-hop object. Routes over an object name only the object, so that a change of it is a change
-//!   of one adjacency, however many routes there are.
+//!   of one adjacency, or of one group, however many routes there are.
+//! - [`set_number`]: the ways of a route with several, likewise.
 //!
 //! A neighbour of a connected network becomes a route of its own; the rest of the network has a next hop without an
 //! adjacency, so that packets to neighbours that are not known go to Linux, which finds them out.
 
 mod adjacency;
+mod groups;
 mod paths;
 mod routes;
 
@@ -17,6 +19,7 @@ use crate::kernel::Model;
 use crate::netlink::{LOCAL_TABLE, Link, MAIN_TABLE};
 use epoch::Reader;
 use fib::{Address, Adjacencies, NextHop, Prefix, RouteTable};
+use groups::{AllSets, Wanted};
 use paths::View;
 use std::collections::{HashMap, HashSet};
 use std::net::IpAddr;
@@ -32,6 +35,16 @@ const OBJECTS: u32 = 1 << 31;
 /// The next-hop object that a port number of a next hop stands for.
 pub fn object_number(port: u32) -> Option<u32> {
     (OBJECTS..BLACKHOLE).contains(&port).then(|| port - OBJECTS)
+}
+
+/// Ports from here on stand for sets of ways.
+const SETS: u32 = 1 << 30;
+/// So many sets are numbered; routes with further ones lead over their first way.
+const SETS_END: u32 = SETS + (1 << 20);
+
+/// The set of ways that a port number of a next hop stands for.
+pub fn set_number(port: u32) -> Option<u32> {
+    (SETS..SETS_END).contains(&port).then(|| port - SETS)
 }
 
 /// Prefixes that are looked at in one go, so that news are read in between. Of more changes at once than this tables are
@@ -67,15 +80,20 @@ pub struct Publisher {
     tables: Tables,
     /// Port numbers by interface number.
     ports: HashMap<u32, u32>,
-    /// The output behind the last port, for [`BLACKHOLE`].
-    lost: u16,
+    /// Interface numbers by port number.
+    ports_by_number: Vec<u32>,
     started: bool,
     /// Interfaces as they were last looked at.
     links: HashMap<u32, LinkState>,
     dirty4: Vec<Prefix<u32>>,
     dirty6: Vec<Prefix<u128>>,
-    /// Objects that have an adjacency of their own.
+    /// Objects that have an adjacency or a group of their own.
     indirect: HashSet<u32>,
+    sets: AllSets,
+    wanted: Wanted,
+    /// Ports without a carrier, whatever their twins say.
+    cut: HashSet<u32>,
+    cables_changed: bool,
     /// What has been published so far.
     pub counts: Counts,
 }
@@ -85,6 +103,7 @@ struct Half<'a, A: Address> {
     routes: &'a RouteTable<A>,
     adjacencies: &'a Adjacencies,
     dirty: &'a mut Vec<Prefix<A>>,
+    wanted: &'a mut Wanted,
 }
 
 impl Publisher {
@@ -94,12 +113,16 @@ impl Publisher {
         Publisher {
             tables,
             ports: numbers,
-            lost: u16::try_from(ports.len()).unwrap_or(u16::MAX - 1),
+            ports_by_number: ports.to_vec(),
             started: false,
             links: HashMap::new(),
             dirty4: Vec::new(),
             dirty6: Vec::new(),
             indirect: HashSet::new(),
+            sets: AllSets::default(),
+            wanted: Wanted::new(),
+            cut: HashSet::new(),
+            cables_changed: false,
             counts: Counts::default(),
         }
     }
@@ -107,26 +130,14 @@ impl Publisher {
     /// Publishes what has changed in `kernel`, and in `frr` if routes come from there. True if there is more to do,
     /// because there was very much.
     pub fn publish(&mut self, kernel: &mut Model, mut frr: Option<&mut Model>, reader: &mut Reader) -> bool {
-        let links = self.changed_links(kernel);
-        let neighbours = kernel.neighbours.take_changed();
-        let mut objects = kernel.next_hops.take_changed();
-        let (mut changed4, mut changed6) = (kernel.routes4.take_changed(), kernel.routes6.take_changed());
-        if let Some(frr) = &mut frr {
-            kernel.addresses.take_changed();
-            objects = frr.next_hops.take_changed();
-            let wanted = |table: u32| table == LOCAL_TABLE;
-            changed4.retain(|(table, _)| wanted(*table));
-            changed6.retain(|(table, _)| wanted(*table));
-            changed4.extend(frr.routes4.take_changed());
-            changed6.extend(frr.routes6.take_changed());
-        } else {
-            kernel.addresses.take_changed();
-        }
-        let (from4, from6) = (self.dirty4.len(), self.dirty6.len());
-        let ours = |table: u32| table == LOCAL_TABLE || table == MAIN_TABLE;
-        self.dirty4.extend(changed4.into_iter().filter(|(table, _)| ours(*table)).map(|(_, prefix)| prefix));
-        self.dirty6.extend(changed6.into_iter().filter(|(table, _)| ours(*table)).map(|(_, prefix)| prefix));
-        let view = View { kernel, routes: frr.as_deref().unwrap_or(kernel), ports: &self.ports };
+        let News { links, neighbours, objects, from4, from6 } = self.news(kernel, frr.as_deref_mut());
+        let view = View {
+            kernel,
+            routes: frr.as_deref().unwrap_or(kernel),
+            ports: &self.ports,
+            sets: &self.sets,
+            cut: &self.cut,
+        };
         let mut all = links == LinkNews::Usable;
         if !objects.is_empty() || all {
             let indirect: HashSet<u32> =
@@ -135,27 +146,32 @@ impl Publisher {
             all |= indirect != self.indirect || objects.iter().any(|id| !indirect.contains(id));
             self.indirect = indirect;
         }
-        let near = !neighbours.is_empty() || !objects.is_empty() || links != LinkNews::None || !self.started;
-        let (mut half4, mut half6) = (
-            Half {
-                routes: &self.tables.routes4,
-                adjacencies: &self.tables.adjacencies4,
-                dirty: &mut self.dirty4,
-            },
-            Half {
-                routes: &self.tables.routes6,
-                adjacencies: &self.tables.adjacencies6,
-                dirty: &mut self.dirty6,
-            },
-        );
+        let near = !neighbours.is_empty()
+            || !objects.is_empty()
+            || links != LinkNews::None
+            || !self.started
+            || std::mem::take(&mut self.cables_changed);
         let every = links != LinkNews::None || !self.started;
+        let tables = &self.tables;
+        let (mut wanted4, mut wanted6) = (Wanted::new(), Wanted::new());
+        let mut half4 = Half {
+            routes: &tables.routes4,
+            adjacencies: &tables.adjacencies4,
+            dirty: &mut self.dirty4,
+            wanted: &mut wanted4,
+        };
+        let mut half6 = Half {
+            routes: &tables.routes6,
+            adjacencies: &tables.adjacencies6,
+            dirty: &mut self.dirty6,
+            wanted: &mut wanted6,
+        };
+        if every {
+            half4.links(&view, &self.ports_by_number);
+            half6.links(&view, &self.ports_by_number);
+        }
         if near {
-            let changes = adjacency::Changes {
-                neighbours: &neighbours,
-                every,
-                objects: &self.indirect,
-                lost: self.lost,
-            };
+            let changes = adjacency::Changes { neighbours: &neighbours, every, objects: &self.indirect };
             self.counts.adjacency_changes += half4.adjacencies(&view, &changes, reader);
             self.counts.adjacency_changes += half6.adjacencies(&view, &changes, reader);
         }
@@ -164,8 +180,45 @@ impl Publisher {
         self.started = true;
         half4.routes(&view, reader, &mut self.counts);
         half6.routes(&view, reader, &mut self.counts);
+        if near {
+            // All groups have been looked at.
+            self.wanted.clear();
+        }
+        self.wanted.extend(wanted4.union(&wanted6));
         reader.quiescent();
         !self.dirty4.is_empty() || !self.dirty6.is_empty()
+    }
+
+    /// Takes what has changed out of the models; the prefixes among it are noted to be looked at.
+    fn news(&mut self, kernel: &mut Model, frr: Option<&mut Model>) -> News {
+        let links = self.changed_links(kernel);
+        let neighbours = kernel.neighbours.take_changed();
+        let mut objects = kernel.next_hops.take_changed();
+        let (mut changed4, mut changed6) = (kernel.routes4.take_changed(), kernel.routes6.take_changed());
+        kernel.addresses.take_changed();
+        if let Some(frr) = frr {
+            objects = frr.next_hops.take_changed();
+            changed4.retain(|(table, _)| *table == LOCAL_TABLE);
+            changed6.retain(|(table, _)| *table == LOCAL_TABLE);
+            changed4.extend(frr.routes4.take_changed());
+            changed6.extend(frr.routes6.take_changed());
+        }
+        let (from4, from6) = (self.dirty4.len(), self.dirty6.len());
+        let ours = |table: u32| table == LOCAL_TABLE || table == MAIN_TABLE;
+        self.dirty4.extend(changed4.into_iter().filter(|(table, _)| ours(*table)).map(|(_, prefix)| prefix));
+        self.dirty6.extend(changed6.into_iter().filter(|(table, _)| ours(*table)).map(|(_, prefix)| prefix));
+        News { links, neighbours, objects, from4, from6 }
+    }
+
+    /// A port has got or lost its carrier: groups do without its neighbours from the next publication on.
+    pub fn set_cable(&mut self, port: usize, carrier: bool) {
+        let Ok(port) = u32::try_from(port) else { return };
+        self.cables_changed |= if carrier { self.cut.remove(&port) } else { self.cut.insert(port) };
+    }
+
+    /// Neighbours that groups would like to use and Linux does not know: it is to find them out.
+    pub fn wanted(&self) -> impl Iterator<Item = (u32, IpAddr)> {
+        self.wanted.iter().copied()
     }
 
     /// True if this interface is a port's twin.
@@ -173,12 +226,13 @@ impl Publisher {
         self.ports.contains_key(&link)
     }
 
-    /// What interfaces have changed in that decides where packets go: nothing, their address, or whether they can be
+    /// What interfaces have changed in that decides where packets go: nothing, their address or MTU, or whether they can be
     /// used.
     fn changed_links(&mut self, kernel: &mut Model) -> LinkNews {
         let mut news = LinkNews::None;
         for index in kernel.links.take_changed() {
-            let of = |link: &Link| LinkState { up: link.up, carrier: link.carrier, mac: link.mac };
+            let of =
+                |link: &Link| LinkState { up: link.up, carrier: link.carrier, mac: link.mac, mtu: link.mtu };
             let new = kernel.links.get(index).map(of);
             let old = match new {
                 Some(new) => self.links.insert(index, new),
@@ -189,7 +243,7 @@ impl Publisher {
                 return self.all_links(kernel);
             }
             if old != new {
-                news = LinkNews::Addresses;
+                news = LinkNews::Properties;
             }
         }
         news
@@ -198,10 +252,32 @@ impl Publisher {
     /// Takes note of all interfaces as they are.
     fn all_links(&mut self, kernel: &mut Model) -> LinkNews {
         kernel.links.take_changed();
-        let of = |link: &Link| LinkState { up: link.up, carrier: link.carrier, mac: link.mac };
+        let of = |link: &Link| LinkState { up: link.up, carrier: link.carrier, mac: link.mac, mtu: link.mtu };
         self.links = kernel.links.iter().map(|(index, link)| (index, of(link))).collect();
         LinkNews::Usable
     }
+}
+
+impl<A: paths::In> Half<'_, A> {
+    /// Publishes what depends on the ports' links alone: MTUs, and the seed of choices in groups.
+    fn links(&self, view: &View<'_>, ports: &[u32]) {
+        let mtu = |link: &u32| view.kernel.links.get(*link).map_or(u16::MAX, |l| l.mtu.min(0xffff) as u16);
+        let mtus: Vec<u16> = ports.iter().map(mtu).collect();
+        let mac = ports.first().and_then(|link| view.kernel.links.get(*link)?.mac).unwrap_or_default();
+        // Two routers differ in their addresses, and one keeps its choices when it is started again.
+        let seed = mac.iter().fold(0u32, |seed, byte| (seed ^ u32::from(*byte)).wrapping_mul(0x0100_0193));
+        self.adjacencies.set_links(&mtus, seed, &self.routes.next_hop_list());
+    }
+}
+
+/// What has changed since the last publication.
+struct News {
+    links: LinkNews,
+    neighbours: HashSet<(u32, IpAddr)>,
+    objects: HashSet<u32>,
+    /// Where the prefixes begin that have changed, among those that are still to be looked at.
+    from4: usize,
+    from6: usize,
 }
 
 /// What matters of an interface.
@@ -210,13 +286,14 @@ struct LinkState {
     up: bool,
     carrier: bool,
     mac: Option<[u8; 6]>,
+    mtu: u32,
 }
 
 /// What interfaces have changed in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum LinkNews {
     None,
-    Addresses,
+    Properties,
     Usable,
 }
 

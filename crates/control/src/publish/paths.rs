@@ -1,13 +1,16 @@
 //! What a route comes to: a next hop of a table.
 
+use super::groups::{AllSets, standing_for};
 use super::{BLACKHOLE, OBJECTS, PUNT, punt};
 use crate::kernel::{Entry, Model, Routes};
 use crate::netlink::{Hop, Hops, Kind, LOCAL_TABLE, MAIN_TABLE, ObjectTarget};
 use fib::{Address, Family, NextHop, Prefix};
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 /// How deep groups of groups are followed. The kernel has one level.
 const DEPTH: u32 = 4;
+/// Ways that one group may have.
+const MOST_WAYS: usize = 1024;
 
 /// All that decides where packets go.
 pub struct View<'a> {
@@ -17,6 +20,10 @@ pub struct View<'a> {
     pub routes: &'a Model,
     /// Port numbers by interface number.
     pub ports: &'a HashMap<u32, u32>,
+    /// Sets of ways that routes name.
+    pub sets: &'a AllSets,
+    /// Ports without a carrier.
+    pub cut: &'a HashSet<u32>,
 }
 
 /// The routes of one family in a model.
@@ -67,7 +74,7 @@ impl View<'_> {
             return (is_there || self.entries(prefix).next().is_some()).then(punt);
         }
         self.entries(prefix)
-            .find_map(|entry| self.of_entry(entry))
+            .find_map(|entry| self.of_entry::<A>(entry))
             .or_else(|| self.neighbour(prefix))
             .or_else(|| {
                 A::base().iter().any(|(addr, len)| Prefix::new(*addr, *len) == Some(prefix)).then(punt)
@@ -82,7 +89,7 @@ impl View<'_> {
     }
 
     /// The next hop of a route; `None` if it cannot be used, so that the next one of its prefix is.
-    fn of_entry(&self, entry: &Entry) -> Option<NextHop> {
+    fn of_entry<A: In>(&self, entry: &Entry) -> Option<NextHop> {
         match entry.kind {
             Kind::Blackhole => Some(NextHop { gateway: None, port: BLACKHOLE }),
             // Linux has the same route, and answers as it says.
@@ -90,10 +97,19 @@ impl View<'_> {
             Kind::Unicast => match &entry.hops {
                 Hops::None => Some(punt()),
                 Hops::One(hop) => self.of_hop(hop),
-                Hops::Many(hops) => self.first(hops.iter().map(|(hop, _)| *hop)),
+                Hops::Many(hops) => self.of_many::<A>(hops),
                 Hops::Object(id) => self.of_object(*id),
             },
         }
+    }
+
+    /// Ways that share the traffic, if all lead to gateways out of ports; else the first that can be used.
+    fn of_many<A: In>(&self, hops: &[(Hop, u32)]) -> Option<NextHop> {
+        let first = || self.first(hops.iter().map(|(hop, _)| *hop));
+        if !hops.iter().all(|(hop, _)| self.is_ours(hop)) {
+            return first();
+        }
+        self.sets::<A>().port(hops).map(standing_for).or_else(first)
     }
 
     fn of_hop(&self, hop: &Hop) -> Option<NextHop> {
@@ -119,35 +135,45 @@ impl View<'_> {
 
     fn of_object(&self, id: u32) -> Option<NextHop> {
         if self.is_indirect(id) {
-            return Some(NextHop { gateway: None, port: OBJECTS + id });
+            return Some(standing_for(OBJECTS + id));
         }
-        self.direct(id)
+        match self.routes.next_hops.get(id)? {
+            ObjectTarget::Blackhole => Some(standing_for(BLACKHOLE)),
+            _ => self.first(self.members(id).iter().map(|(hop, _)| *hop)),
+        }
     }
 
-    /// What an object leads to now.
-    pub fn direct(&self, id: u32) -> Option<NextHop> {
+    /// The only way of an object that is no group.
+    pub fn single_way(&self, id: u32) -> Option<Hop> {
         match self.routes.next_hops.get(id)? {
-            ObjectTarget::Blackhole => Some(NextHop { gateway: None, port: BLACKHOLE }),
-            _ => self.first(self.members(id, DEPTH).into_iter()),
+            ObjectTarget::Hop(hop) => Some(*hop),
+            _ => None,
         }
     }
 
     /// True if routes over this object name the object and not what it leads to: if it leads to gateways only, and only
     /// out of ports. (A destination on a link itself needs a route of its own for each neighbour.)
     pub fn is_indirect(&self, id: u32) -> bool {
-        let members = self.members(id, DEPTH);
-        let good = |hop: &Hop| hop.gateway.is_some() && self.ports.contains_key(&hop.link);
-        id < PUNT - OBJECTS - 1 && !members.is_empty() && members.iter().all(good)
+        let members = self.members(id);
+        id < PUNT - OBJECTS - 1 && !members.is_empty() && members.iter().all(|(hop, _)| self.is_ours(hop))
     }
 
     /// All ways of an object.
-    fn members(&self, id: u32, depth: u32) -> Vec<Hop> {
+    pub fn members(&self, id: u32) -> Vec<(Hop, u32)> {
+        let mut ways = Vec::new();
+        self.add_members(id, 1, DEPTH, &mut ways);
+        ways
+    }
+
+    fn add_members(&self, id: u32, weight: u32, depth: u32, ways: &mut Vec<(Hop, u32)>) {
         match self.routes.next_hops.get(id) {
-            Some(ObjectTarget::Hop(hop)) => vec![*hop],
+            Some(ObjectTarget::Hop(hop)) => ways.push((*hop, weight)),
             Some(ObjectTarget::Group(members)) if depth > 0 => {
-                members.iter().flat_map(|(member, _)| self.members(*member, depth - 1)).collect()
+                for (member, part) in members.iter().take(MOST_WAYS.saturating_sub(ways.len())) {
+                    self.add_members(*member, weight.saturating_mul(*part), depth - 1, ways);
+                }
             }
-            _ => Vec::new(),
+            _ => {}
         }
     }
 
@@ -161,7 +187,8 @@ impl View<'_> {
             .into_iter()
             .filter_map(|(model, table)| A::of(model).lookup(table, addr))
             .max_by_key(|(prefix, _)| prefix.len());
-        let NextHop { gateway: None, port } = longest.and_then(|(_, entry)| self.of_entry(entry))? else {
+        let NextHop { gateway: None, port } = longest.and_then(|(_, entry)| self.of_entry::<A>(entry))?
+        else {
             return None;
         };
         let link = self.ports.iter().find(|(_, number)| **number == port).map(|(link, _)| *link)?;

@@ -4,7 +4,7 @@ use super::paths::{In, View};
 use super::{CHUNK, Counts, Half, of_family};
 use crate::netlink::{LOCAL_TABLE, MAIN_TABLE};
 use epoch::Reader;
-use fib::{Prefix, Route, RouteChange};
+use fib::{NextHop, Prefix, Route, RouteChange};
 use std::collections::HashSet;
 use std::net::IpAddr;
 
@@ -46,32 +46,42 @@ impl<A: In> Half<'_, A> {
     pub fn routes(&mut self, view: &View<'_>, reader: &mut Reader, counts: &mut Counts) {
         let rest = self.dirty.len().saturating_sub(CHUNK);
         let mut changes = Vec::new();
+        // What each leads to instead of what.
+        let mut moves: Vec<(Option<NextHop>, Option<NextHop>)> = Vec::new();
         let mut seen = HashSet::new();
-        for prefix in self.dirty.drain(rest..) {
+        for prefix in self.dirty.split_off(rest) {
             if !seen.insert(prefix) {
                 continue;
             }
             let old = self.routes.get(prefix).map(|route| route.next_hop);
-            match view.next_hop(prefix) {
-                new if new == old => {}
+            let new = view.next_hop(prefix);
+            match new {
+                new if new == old => continue,
                 Some(next_hop) => changes.push(RouteChange::Set(Route { prefix, next_hop })),
                 None => changes.push(RouteChange::Remove(prefix, None)),
             }
+            moves.push((old, new));
         }
         if changes.is_empty() {
             return;
         }
         counts.route_changes += changes.len() as u64;
         let known = self.routes.next_hops(reader).len();
+        self.take_sets(view, &moves.iter().filter_map(|(_, new)| *new).collect::<Vec<_>>());
         if self.routes.apply(&changes).is_err() {
             // Only for want of next hops; whatever fits is better than nothing.
-            counts.refused +=
-                changes.iter().filter(|change| self.routes.apply(&[**change]).is_err()).count() as u64;
+            for (change, (old, new)) in changes.iter().zip(&mut moves) {
+                if self.routes.apply(&[*change]).is_err() {
+                    counts.refused += 1;
+                    std::mem::swap(old, new);
+                }
+            }
         }
         reader.quiescent();
         let hops = self.routes.next_hops(reader);
         if hops.len() != known {
             self.adjacencies.cover(hops);
         }
+        self.give_back_sets(view, &moves.iter().filter_map(|(old, _)| *old).collect::<Vec<_>>());
     }
 }

@@ -8,10 +8,14 @@
 //! - `LOOKUP`: the element that looks routes up for these packets: `DirectIPLookup` or one of its kin, with `ONE_OUTPUT
 //!   true`.
 //! - `ADJACENCY`...: neighbours, each `port gateway|- source destination`: packets of routes with this port and gateway
-//!   (`-` = none) leave by output `port`, with these Ethernet addresses.
+//!   (`-` = none) leave by output `port`, with these Ethernet addresses. Or groups, each `group port gateway|-` and its
+//!   members, each `port gateway|- weight`: packets of routes with this port (of the table, no output) and gateway are
+//!   spread over the members by weight, those of a flow (addresses, protocol, ports) always to the same one.
 //! - `EXPIRED`: output for packets whose TTL is 1 or 0, as they came. Default: they are lost.
 //! - `ADJACENCIES`: a name; elements with the same one have the same adjacencies. `routebricks router` publishes the
 //!   neighbours of Linux in `main`.
+//! - `TOO_LONG`: output for packets longer than the MTU of the interface that they would leave by, as they came. Only
+//!   adjacencies of `routebricks router` have MTUs. Default: they are lost.
 //! - `UNRESOLVED`: output for packets whose next hop is none of the `ADJACENCY`s, as they came. Default: they are lost.
 //!
 //! # Ports
@@ -21,15 +25,18 @@
 //! | name | | |
 //! |---|---|---|
 //! | `table` | r | the adjacencies, a line each, as in the arguments |
+//! | `groups` | r | the groups, a line each, as in the arguments; a member's buckets, which are its share, behind its weight |
 //! | `lookup` | r | with `port gateway\|-` as parameter: source and destination |
-//! | `set` | w | `port gateway\|- source destination`: a new adjacency, or a new one in place of that of the next hop |
-//! | `remove` | w | `port gateway\|-`: forgets an adjacency |
+//! | `set` | w | an adjacency or a group as in the arguments, new or in place of that of the next hop |
+//! | `remove` | w | `port gateway\|-`: forgets an adjacency or a group |
 //!
 //! # Losses
 //! - `no_header`: the IP header is not marked, or cut short.
 //! - `unresolved`: the next hop has no adjacency, and no `UNRESOLVED` is given.
 //! - `expired`: the TTL was 1 or 0, and no `EXPIRED` is given.
+//! - `too_long`: the packet is longer than the MTU, and no `TOO_LONG` is given.
 //! - `no_room`: there is no room for the Ethernet header before the packet.
+//! - `blackhole`: `routebricks router` has a route that says so.
 //!
 //! # Example
 //! ```click
@@ -41,291 +48,53 @@
 //! // c.count = 5
 //! ```
 
-use crate::ip::{Gateway, table_of};
-use fib::{Adjacencies, Adjacency, NextHop, RouteTable};
-use graph::{
-    ArgError, Args, Class, ConfigErrors, Configure, Cx, Element, FromArg, Handlers, Initialize, LocalCx,
-    Loss, NodeId, Out, Span, Spec, Text, Way,
-};
-use lang::args::Words;
-use packet::wire::ethernet::{self, Mac};
+use super::rewrite::{ETHERNET, Network, NextHops, put_link_header};
+use crate::flow_hash::ipv4_hash;
+use crate::ip::table_of;
+use fib::{Adjacency, RouteTable};
+use graph::{Initialize, NodeId};
+use packet::Packet;
+use packet::wire::ethernet;
 use packet::wire::ipv4::{self, MIN_HEADER_LEN};
-use packet::{Batch, Packet};
-use std::fmt::Write;
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
-const NO_HEADER: Loss = Loss(0);
-const UNRESOLVED: Loss = Loss(1);
-const EXPIRED: Loss = Loss(2);
-const NO_ROOM: Loss = Loss(3);
-const HEADER: usize = Adjacency::HEADER_LEN;
 /// Ethernet and IPv4 header.
-const HEADERS: usize = HEADER + MIN_HEADER_LEN;
+const HEADERS: usize = ETHERNET + MIN_HEADER_LEN;
+
+/// IPv4, for [`AdjacencyRewrite`].
+pub struct Ip4;
 
 /// See the module.
-pub struct AdjacencyRewrite {
-    lookup: (NodeId, Span),
-    routes: OnceLock<Arc<RouteTable<u32>>>,
-    adjacencies: Arc<Adjacencies>,
-    given: Vec<(NextHop, Option<Adjacency>)>,
-    outputs: usize,
-    expired: Option<usize>,
-    unresolved: Option<usize>,
-}
+pub type AdjacencyRewrite = NextHops<Ip4>;
 
-/// One worker's part of [`AdjacencyRewrite`].
-pub struct LocalAdjacencyRewrite {
-    shared: Arc<AdjacencyRewrite>,
-}
+impl Network for Ip4 {
+    type Address = u32;
+    const CLASS: &'static str = "AdjacencyRewrite";
+    const ETHERTYPE: u16 = ethernet::IPV4;
+    const HEADER: usize = MIN_HEADER_LEN;
 
-/// `port gateway|-`, and addresses behind it if there are any.
-struct AdjacencyArg {
-    hop: NextHop,
-    /// Source, destination.
-    addresses: Option<(Mac, Mac)>,
-    port_span: Span,
-}
-
-impl AdjacencyArg {
-    fn adjacency(&self) -> Option<Adjacency> {
-        let (source, destination) = self.addresses?;
-        let header = ethernet::Header { destination, source, ethertype: ethernet::IPV4 }.bytes();
-        Some(Adjacency { header, output: u16::try_from(self.hop.port).ok()? })
+    fn table(cx: &Initialize<'_>, lookup: NodeId) -> Option<Arc<RouteTable<u32>>> {
+        table_of(cx, lookup)
     }
 
-    /// What is written to a handler: with addresses or without.
-    fn read(text: &str, addresses: bool) -> Result<AdjacencyArg, String> {
-        let text = Text::verbatim(text.trim(), Span::default());
-        AdjacencyArg::from_words(Words::new(&text), addresses).map_err(|e| e.message)
-    }
-
-    fn from_words(mut words: Words, addresses: bool) -> Result<AdjacencyArg, ArgError> {
-        let port_span = words.peek().map(|word| word.span).unwrap_or_default();
-        let port: u16 = words.take("port")?;
-        let gateway = words.take::<Gateway<u32>>("gateway")?.0;
-        let addresses =
-            if addresses { Some((words.take("source")?, words.take("destination")?)) } else { None };
-        words.end()?;
-        Ok(AdjacencyArg { hop: NextHop { gateway, port: port.into() }, addresses, port_span })
-    }
-}
-
-impl FromArg for AdjacencyArg {
-    fn from_arg(arg: &Text) -> Result<AdjacencyArg, ArgError> {
-        AdjacencyArg::from_words(Words::new(arg), true)
-    }
-
-    fn placeholder() -> AdjacencyArg {
-        let hop = NextHop { gateway: None, port: 0 };
-        AdjacencyArg { hop, addresses: None, port_span: Span::default() }
-    }
-}
-
-impl Class for AdjacencyRewrite {
-    const SPEC: Spec = Spec {
-        losses: &["no_header", "unresolved", "expired", "no_room"],
-        ..Spec::new("AdjacencyRewrite", "1/1-", "h/h")
-    };
-    type Local = LocalAdjacencyRewrite;
-
-    fn configure(args: &mut Args, cx: &Configure<'_>) -> Result<AdjacencyRewrite, ConfigErrors> {
-        let name: String = args.required("LOOKUP");
-        let lookup = cx.element(&name);
-        if lookup.is_none() {
-            args.error("LOOKUP", format!("no element named '{name}'"));
+    #[inline(always)]
+    fn rewrite_usual(packet: &mut Packet, adjacency: &Adjacency) -> Option<()> {
+        let (link, network) =
+            packet.frame_head_mut::<ETHERNET, HEADERS>()?.split_first_chunk_mut::<ETHERNET>()?;
+        let network = network.first_chunk_mut::<MIN_HEADER_LEN>()?;
+        if !adjacency.is_usable() || !ipv4::decrement_ttl_usual(network) {
+            return None;
         }
-        let lookup = (lookup.unwrap_or(NodeId::new(0)), args.span_of("LOOKUP"));
-        let outputs = cx.outputs;
-        let [expired, unresolved] = ["EXPIRED", "UNRESOLVED"].map(|keyword| {
-            let output: usize = args.keyword_if_given(keyword)?;
-            if output >= outputs {
-                args.error(keyword, format!("no output {output}, there are {outputs}"));
-            }
-            Some(output)
-        });
-        let adjacencies = match args.keyword_if_given::<String>("ADJACENCIES") {
-            Some(name) => cx.tables.get_or(&name, Adjacencies::default),
-            None => Arc::default(),
-        };
-        let mut given = Vec::new();
-        for arg in args.rest::<AdjacencyArg>("ADJACENCY") {
-            match fits(&arg, outputs) {
-                Ok(()) => given.push((arg.hop, arg.adjacency())),
-                Err(message) => args.error_at(arg.port_span, format!("ADJACENCY: {message}")),
-            }
-        }
-        args.finish()?;
-        let routes = OnceLock::new();
-        Ok(AdjacencyRewrite { lookup, routes, adjacencies, given, outputs, expired, unresolved })
+        put_link_header(link, adjacency);
+        Some(())
     }
 
-    fn initialize(&self, cx: &Initialize<'_>) -> Result<(), ConfigErrors> {
-        let (node, span) = self.lookup;
-        let routes = table_of(cx, node)
-            .ok_or_else(|| ConfigErrors::new(span, "LOOKUP: not an element that looks up IPv4 routes"))?;
-        // Initialised once, before anything asks for the table.
-        let _ = self.routes.set(routes);
-        self.change(&self.given);
-        Ok(())
+    fn decrement(packet: &mut Packet) -> Option<bool> {
+        packet.network_head_mut::<MIN_HEADER_LEN>().map(ipv4::decrement_ttl)
     }
 
-    fn local(self: &Arc<Self>, _: &LocalCx) -> LocalAdjacencyRewrite {
-        LocalAdjacencyRewrite { shared: self.clone() }
-    }
-
-    fn handlers(h: &mut Handlers<AdjacencyRewrite>) {
-        h.read("table", Self::text);
-        h.read_with("lookup", |a, text| {
-            let hop = AdjacencyArg::read(text, false)?.hop;
-            Ok(a.adjacencies.get(hop).map_or_else(|| "-".to_owned(), |adjacency| addresses(&adjacency)))
-        });
-        h.write("set", |a, text, _| {
-            let arg = AdjacencyArg::read(text, true)?;
-            fits(&arg, a.outputs)?;
-            a.change(&[(arg.hop, arg.adjacency())]);
-            Ok(())
-        });
-        h.write("remove", |a, text, _| {
-            let hop = AdjacencyArg::read(text, false)?.hop;
-            if a.adjacencies.get(hop).is_none() {
-                return Err("no such adjacency".to_owned());
-            }
-            a.change(&[(hop, None)]);
-            Ok(())
-        });
-    }
-}
-
-/// Refuses an adjacency whose port is not an output.
-fn fits(arg: &AdjacencyArg, outputs: usize) -> Result<(), String> {
-    match (arg.hop.port as usize) < outputs {
-        true => Ok(()),
-        false => Err(format!("port: no output {}, there are {outputs}", arg.hop.port)),
-    }
-}
-
-/// Source and destination.
-fn addresses(adjacency: &Adjacency) -> String {
-    ethernet::Header::parse(&adjacency.header)
-        .map(|h| format!("{} {}", ethernet::text(&h.source), ethernet::text(&h.destination)))
-        .unwrap_or_default()
-}
-
-impl AdjacencyRewrite {
-    fn change(&self, changes: &[(NextHop, Option<Adjacency>)]) {
-        let hops = self.routes.get().map(|routes| routes.next_hop_list()).unwrap_or_default();
-        self.adjacencies.change(changes, &hops);
-    }
-
-    fn text(&self) -> String {
-        let mut text = String::new();
-        for (hop, adjacency) in self.adjacencies.known() {
-            let gateway = hop.gateway.map_or("-".to_owned(), |g| g.to_string());
-            let _ = writeln!(text, "{} {gateway} {}", hop.port, addresses(&adjacency));
-        }
-        text
-    }
-}
-
-/// What nearly all packets need; `None`, and nothing changed, if [`rewrite`] is to see to it.
-#[inline(always)]
-fn rewrite_usual(packet: &mut Packet, all: &[Adjacency]) -> Option<u16> {
-    let adjacency = all.get(packet.next_hop() as usize)?;
-    let (link, network) = packet.frame_head_mut::<HEADER, HEADERS>()?.split_first_chunk_mut::<HEADER>()?;
-    let network = network.first_chunk_mut::<MIN_HEADER_LEN>()?;
-    if adjacency.output == Adjacency::NO_OUTPUT || !ipv4::decrement_ttl_usual(network) {
-        return None;
-    }
-    // In two pieces that fit registers and overlap.
-    let [front, back] = [0, HEADER - 8].map(|at| at..at + 8);
-    link[front.clone()].copy_from_slice(&adjacency.header[front]);
-    link[back.clone()].copy_from_slice(&adjacency.header[back]);
-    Some(adjacency.output)
-}
-
-/// Does all that is to be done to a packet, or says why it cannot be done; then the packet is as it came.
-fn rewrite(packet: &mut Packet, all: &[Adjacency]) -> Result<(), Loss> {
-    let adjacency = all.get(packet.next_hop() as usize).unwrap_or(&Adjacency::UNRESOLVED);
-    let offset = packet.network_offset().ok_or(NO_HEADER)?;
-    if packet.data().len() < offset + MIN_HEADER_LEN {
-        return Err(NO_HEADER);
-    }
-    if adjacency.output == Adjacency::NO_OUTPUT {
-        return Err(UNRESOLVED);
-    }
-    if offset + packet.headroom() < HEADER {
-        return Err(NO_ROOM);
-    }
-    let header = packet.network_head_mut::<MIN_HEADER_LEN>().ok_or(NO_HEADER)?;
-    if !ipv4::decrement_ttl(header) {
-        return Err(EXPIRED);
-    }
-    let moved = if offset < HEADER { packet.push(HEADER - offset) } else { packet.pull(offset - HEADER) };
-    let link = packet.data_mut().first_chunk_mut::<HEADER>().filter(|_| moved).ok_or(NO_ROOM)?;
-    *link = adjacency.header;
-    packet.set_mac_offset(0);
-    Ok(())
-}
-
-impl Element for LocalAdjacencyRewrite {
-    fn push(&mut self, _: usize, mut batch: Batch, cx: &Cx<'_>, out: &mut Out<'_>) {
-        let shared = &*self.shared;
-        let adjacencies = shared.adjacencies.read(cx.reader);
-        let (mut all, mut any) = (u16::MAX, 0);
-        let usual = |packet: &mut Packet| match rewrite_usual(packet, adjacencies) {
-            Some(output) => {
-                (all, any) = (all & output, any | output);
-                Ok(())
-            }
-            None => Err(()),
-        };
-        let mut others = false;
-        batch.sift(usual, |packet, ()| {
-            others = true;
-            shared.rewrite_other(packet, cx, out)
-        });
-        if all == any && !others {
-            return out.emit(any.into(), batch);
-        }
-        if others {
-            // The list may have grown meanwhile.
-            let newer = shared.adjacencies.read(cx.reader);
-            let usable = |a: &&Adjacency| a.output != Adjacency::NO_OUTPUT;
-            out.split(batch, |p| {
-                let number = p.next_hop() as usize;
-                let found =
-                    adjacencies.get(number).filter(usable).or_else(|| newer.get(number).filter(usable));
-                found.map_or(Way::Lost(UNRESOLVED), |a| Way::Port(a.output.into()))
-            });
-        } else {
-            // Each of them has been found there.
-            let output = |p: &Packet| adjacencies.get(p.next_hop() as usize).map_or(0, |a| a.output);
-            out.split(batch, |p| Way::Port(output(p).into()));
-        }
-    }
-}
-
-impl AdjacencyRewrite {
-    /// A packet that needs more than most: `None` if it does not go on.
-    #[cold]
-    fn rewrite_other(&self, mut packet: Packet, cx: &Cx<'_>, out: &mut Out<'_>) -> Option<Packet> {
-        let number = packet.next_hop() as usize;
-        if number >= self.adjacencies.read(cx.reader).len()
-            && let Some(routes) = self.routes.get()
-        {
-            self.adjacencies.cover(routes.next_hops(cx.reader));
-        }
-        let Err(loss) = rewrite(&mut packet, self.adjacencies.read(cx.reader)) else { return Some(packet) };
-        let output = match loss {
-            EXPIRED => self.expired,
-            UNRESOLVED => self.unresolved,
-            _ => None,
-        };
-        match output {
-            Some(output) => out.reject(output, packet, loss),
-            None => out.lose(packet, loss),
-        }
-        None
+    fn flow_hash(packet: &Packet) -> Option<u32> {
+        ipv4_hash(packet.network()?)
     }
 }
 
@@ -425,5 +194,48 @@ mod tests {
             lab.0.losses(),
             ["rt.no_route = 1", "a.no_header = 1", "a.unresolved = 1", "a.expired = 1"]
         );
+    }
+
+    /// Sends a packet of each of 200 flows, twice, to a network behind the group.
+    fn sent_by_flow(lab: &mut Lab) -> (Vec<u8>, Vec<u8>) {
+        for round in 0..2 {
+            for flow in 0..200 {
+                let mut one = frame([10, 9, flow, 7], 64, flow);
+                // Not what tells flows apart.
+                one.bytes[19] = round;
+                packet::wire::ipv4::set_checksum(&mut one.bytes[14..34]);
+                lab.at(0, "f", &one);
+            }
+        }
+        lab.run();
+        (tags(lab, "k0"), tags(lab, "k1"))
+    }
+
+    #[test]
+    fn a_group_spreads_flows_by_weight_and_keeps_each_on_its_way() {
+        let mut lab = Lab::new(
+            "f :: Feed -> CheckIPHeader(14) -> rt :: DirectIPLookup(10.9.0.0/16 7, ONE_OUTPUT true)
+               -> a :: AdjacencyRewrite(rt, 0 - 2:0:0:0:0:1 2:0:0:0:0:2, 1 192.168.0.1 2:0:0:0:0:3 2:0:0:0:0:4,
+                                        group 7 - 0 - 1 1 192.168.0.1 3);
+             a[0] -> k0 :: Keep; a[1] -> k1 :: Keep;",
+        );
+        assert_eq!(lab.0.read("a.groups"), "group 7 - 0 - 1 (64) 1 192.168.0.1 3 (192)\n");
+        let (light, heavy) = sent_by_flow(&mut lab);
+        assert_eq!(light.len() + heavy.len(), 400);
+        assert!((60..140).contains(&light.len()), "{}", light.len());
+        assert!(light.iter().all(|flow| !heavy.contains(flow)));
+        // Without its neighbour a member's flows are lost: who knows of neighbours takes the member out.
+        lab.0.write("a.set", "group 7 - 1 192.168.0.1 3").unwrap();
+        let (none, all) = sent_by_flow(&mut lab);
+        assert_eq!((none.len(), all.len()), (0, 400));
+        lab.0.write("a.remove", "7 -").unwrap();
+        assert_eq!(lab.0.read("a.groups"), "");
+        sent_by_flow(&mut lab);
+        assert_eq!(lab.0.losses(), ["a.unresolved = 400"]);
+        let error = |text: &str| lab.0.write("a.set", text).unwrap_err();
+        assert_eq!(error("group 7 - 2 - 1"), "port: no output 2, there are 2");
+        assert_eq!(error("group 7 - 0 - 0"), "the weight of next hop #1 is 0");
+        assert_eq!(error("group 7 -"), "port missing");
+        assert_eq!(lab.0.write("a.remove", "7 -"), Err("no such adjacency".to_owned()));
     }
 }

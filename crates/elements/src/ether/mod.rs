@@ -9,6 +9,7 @@ mod ether_encap;
 mod ether_mirror;
 mod ether_rewrite;
 mod host_ether_filter;
+mod ip6_adjacency_rewrite;
 mod ip6_nd_advertiser;
 mod ip6_nd_solicitor;
 mod mark_mac_header;
@@ -16,6 +17,7 @@ mod neighbour_map;
 mod neighbour_table;
 mod neighbours;
 mod resolver;
+mod rewrite;
 mod waiting;
 
 use graph::{AnyClass, of};
@@ -29,6 +31,7 @@ pub use ether_encap::EtherEncap;
 pub use ether_mirror::EtherMirror;
 pub use ether_rewrite::EtherRewrite;
 pub use host_ether_filter::HostEtherFilter;
+pub use ip6_adjacency_rewrite::IP6AdjacencyRewrite;
 pub use ip6_nd_advertiser::IP6NDAdvertiser;
 pub use ip6_nd_solicitor::IP6NDSolicitor;
 pub use mark_mac_header::MarkMACHeader;
@@ -44,6 +47,7 @@ pub(crate) static CLASSES: &[&dyn AnyClass] = &[
     &of::<EtherMirror>(),
     &of::<EtherRewrite>(),
     &of::<HostEtherFilter>(),
+    &of::<IP6AdjacencyRewrite>(),
     &of::<IP6NDAdvertiser>(),
     &of::<IP6NDSolicitor>(),
     &of::<MarkMACHeader>(),

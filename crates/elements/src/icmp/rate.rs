@@ -25,7 +25,7 @@ impl Rate {
     }
 
     /// Whether one more may go now; counts it if so. `due` belongs to one limit and starts at 0.
-    fn take(self, due: &AtomicU64, now: Nanos) -> bool {
+    pub fn take(self, due: &AtomicU64, now: Nanos) -> bool {
         let next = |due: Nanos| {
             (due <= now.saturating_add(self.tolerance)).then(|| due.max(now).saturating_add(self.interval))
         };

@@ -80,7 +80,7 @@ impl<S: Structure> Class for IPLookup<S> {
 
     fn configure(args: &mut Args, cx: &Configure<'_>) -> Result<IPLookup<S>, ConfigErrors> {
         let one_output = args.keyword("ONE_OUTPUT", false);
-        let ports = if one_output { usize::from(Adjacency::NO_OUTPUT) } else { cx.outputs };
+        let ports = if one_output { usize::from(Adjacency::LOST) } else { cx.outputs };
         let table = match args.keyword_if_given::<String>("TABLE") {
             Some(name) => cx.tables.get_or(&name, S::table),
             None => Arc::new(S::table()),
@@ -129,8 +129,9 @@ impl<S: Structure> Element for LocalIPLookup<S> {
     }
 }
 
-/// Notes the number of its next hop on each packet, and sends all by output 0 but those without a route.
-fn note(hops: &[Option<NextHopId>], mut batch: Batch, out: &mut Out<'_>) {
+/// Notes the number of its next hop on each packet, and sends all by output 0 but those without a route, which are lost
+/// for the element's first reason.
+pub(crate) fn note(hops: &[Option<NextHopId>], mut batch: Batch, out: &mut Out<'_>) {
     let mut all = true;
     for (packet, number) in batch.iter_mut().zip(hops) {
         all &= number.is_some();

@@ -15,7 +15,7 @@ mod lookup;
 mod mark_ip_header;
 pub(crate) mod options;
 mod radix_ip_lookup;
-mod route_arg;
+pub(crate) mod route_arg;
 pub(crate) mod routes;
 mod static_ip_lookup;
 
@@ -31,8 +31,8 @@ pub use get_ip_address::GetIPAddress;
 pub use ip_fragmenter::IPFragmenter;
 pub use ip_gw_options::IPGWOptions;
 pub use linear_ip_lookup::LinearIPLookup;
-pub(crate) use lookup::table_of;
 pub use lookup::{IPLookup, Structure};
+pub(crate) use lookup::{note, table_of};
 pub use mark_ip_header::MarkIPHeader;
 pub use radix_ip_lookup::RadixIPLookup;
 pub(crate) use route_arg::Gateway;

@@ -9,7 +9,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::path::Path;
 
 /// An address family whose routes configurations can write.
-pub(crate) trait RouteAddress: Address {
+pub trait RouteAddress: Address {
     /// An address as configurations write it.
     type Ip: FromArg + Into<IpAddr>;
     /// What a wrong address should have been.

@@ -9,6 +9,10 @@
 //!   /128. A later route replaces an earlier one for the same prefix. A port that is not an output is an error.
 //! - `FILE`: a file of routes, one a line, `prefix [gateway] port`; `#` begins a comment. Routes given as arguments
 //!   replace those of the file; IPv4 routes in it are left out.
+//! - `ONE_OUTPUT`: true = all packets leave by output 0, whatever port their route names, and the destination annotation
+//!   stays: for `IP6AdjacencyRewrite`, which takes the port from the number of the next hop. Default false.
+//! - `TABLE`: a name; elements with the same one look up in the same table. `routebricks router` publishes the IPv6
+//!   routes of Linux in `main`.
 //!
 //! # Ports
 //! One push input; a packet leaves by the push output that its route names. If the route has a gateway other than `::`
@@ -40,10 +44,12 @@
 //! ```
 
 use super::addresses::{destination, set_destination};
+use crate::ip::note;
 use crate::ip::routes::{self, Routes};
-use fib::{NextHop, NextHopId, RangeTree, RouteTable};
+use fib::{Adjacency, NextHop, NextHopId, RangeTree, RouteTable};
 use graph::{
-    Args, Class, ConfigErrors, Configure, Cx, Element, Handlers, LocalCx, Loss, Out, Spec, State, Way,
+    Args, Class, ConfigErrors, Configure, Cx, Element, Handlers, Initialize, LocalCx, Loss, NodeId, Out,
+    Spec, State, Way,
 };
 use packet::{Batch, Packet};
 use std::net::IpAddr;
@@ -54,6 +60,8 @@ const NO_ROUTE: Loss = Loss(0);
 /// See the module.
 pub struct LookupIP6Route {
     routes: Routes<u128>,
+    /// All packets leave by output 0, for an element that knows the adjacencies.
+    one_output: bool,
 }
 
 /// One worker's part of [`LookupIP6Route`].
@@ -118,9 +126,14 @@ impl Class for LookupIP6Route {
     type Local = LocalLookupIP6Route;
 
     fn configure(args: &mut Args, cx: &Configure<'_>) -> Result<LookupIP6Route, ConfigErrors> {
-        Ok(LookupIP6Route {
-            routes: Routes::configure(Arc::new(RouteTable::new(RangeTree::new())), args, cx.outputs)?,
-        })
+        let one_output = args.keyword("ONE_OUTPUT", false);
+        let ports = if one_output { usize::from(Adjacency::LOST) } else { cx.outputs };
+        let table = || RouteTable::new(RangeTree::new());
+        let table = match args.keyword_if_given::<String>("TABLE") {
+            Some(name) => cx.tables.get_or(&name, table),
+            None => Arc::new(table()),
+        };
+        Ok(LookupIP6Route { routes: Routes::configure(table, args, ports)?, one_output })
     }
 
     fn local(self: &Arc<Self>, _: &LocalCx) -> LocalLookupIP6Route {
@@ -137,6 +150,11 @@ impl Class for LookupIP6Route {
     }
 }
 
+/// The table of a `LookupIP6Route`; `None` if it is something else.
+pub(crate) fn table_of(cx: &Initialize<'_>, node: NodeId) -> Option<Arc<RouteTable<u128>>> {
+    cx.peer::<LookupIP6Route>(node).map(|lookup| lookup.routes.table.clone())
+}
+
 impl Element for LocalLookupIP6Route {
     fn push(&mut self, _: usize, mut batch: Batch, cx: &Cx<'_>, out: &mut Out<'_>) {
         let (table, n) = (&self.shared.routes.table, batch.len());
@@ -144,6 +162,9 @@ impl Element for LocalLookupIP6Route {
             *address = destination(packet);
         }
         table.lookup_batch(cx.reader, &self.addresses[..n], &mut self.hops[..n]);
+        if self.shared.one_output {
+            return note(&self.hops[..n], batch, out);
+        }
         self.ways.learn(table.next_hops(cx.reader));
         let (ways, hops) = (&self.ways, &self.hops[..n]);
         let hop_of = |bits: u32| ways.hops.get(bits as usize).copied().unwrap_or(Hop(NOWHERE));

@@ -30,6 +30,7 @@ pub use ip6_encap::IP6Encap;
 pub use ip6_fragmenter::IP6Fragmenter;
 pub use ip6_mirror::IP6Mirror;
 pub use lookup_ip6_route::LookupIP6Route;
+pub(crate) use lookup_ip6_route::table_of;
 pub use mark_ip6_header::MarkIP6Header;
 pub use set_ip6_address::SetIP6Address;
 pub use set_ip6_dscp::SetIP6DSCP;

@@ -6,6 +6,7 @@ pub mod bucket;
 mod fast_udp_source;
 mod limiter;
 mod prio_sched;
+mod punt_limiter;
 pub mod random;
 mod rated_source;
 mod rated_unqueue;
@@ -19,6 +20,7 @@ pub use bandwidth_rated_unqueue::BandwidthRatedUnqueue;
 pub use bandwidth_shaper::BandwidthShaper;
 pub use fast_udp_source::FastUdpSource;
 pub use prio_sched::PrioSched;
+pub use punt_limiter::PuntLimiter;
 pub use rated_source::RatedSource;
 pub use rated_unqueue::RatedUnqueue;
 pub use round_robin_sched::RoundRobinSched;
@@ -30,6 +32,7 @@ pub(crate) static CLASSES: &[&dyn AnyClass] = &[
     &of::<BandwidthShaper>(),
     &of::<FastUdpSource>(),
     &of::<PrioSched>(),
+    &of::<PuntLimiter>(),
     &of::<RatedSource>(),
     &of::<RatedUnqueue>(),
     &of::<RoundRobinSched>(),

@@ -88,8 +88,9 @@ pub fn router(args: &RouterArgs) -> Done {
     let twins = Twins::take(&namespaces, &ports).map_err(failed)?;
     let source = args.fpm.map_or(Source::Kernel, Source::Fpm);
     let serve = |router: &Arc<graph::Router>| {
-        let numbers = twins.hand_over().map_err(|e| format!("cannot make the twins: {e}"))?;
-        let control = linux::follow(&numbers, source, published).map_err(|e| format!("netlink: {e}"))?;
+        let (numbers, cables) = twins.hand_over().map_err(|e| format!("cannot make the twins: {e}"))?;
+        let control =
+            linux::follow(&numbers, cables, source, published).map_err(|e| format!("netlink: {e}"))?;
         if source == Source::Kernel && !control.wait(FIRST_LOOK) {
             return Err("the kernel's routes cannot be read".to_owned());
         }

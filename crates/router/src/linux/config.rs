@@ -3,15 +3,22 @@
 use super::twins::Port;
 use std::fmt::Write;
 
+/// What goes to the IPv4 path, and to the IPv6 path; then what does not, but looks like it: IPv6 with hop-by-hop options,
+/// and from addresses that mean something on their own link only.
+const CLASSES: [&str; 4] = ["12/0800", "12/86dd 20/00", "12/86dd 22/fe80%ffc0", "12/86dd"];
+
+/// Addresses that no packet may come from (RFC 1812 §5.3.7): this network, loopback, multicast, broadcast.
+const MARTIANS: &str = "0.0.0.0/8 127.0.0.0/8 224.0.0.0/4 255.255.255.255";
+/// Unspecified, loopback, IPv4 addresses (RFC 4942 §2.2), multicast.
+const MARTIANS6: &str = "::/127 ::ffff:0:0/96 ff00::/8";
+
 /// The configuration for these ports.
 ///
-/// For each port: IPv4 packets to its address are checked, looked up in the table that all ports share, and leave with
-/// the header of their next hop. Everything else, and what is for the router itself, has no known neighbour or lived too
-/// long, goes to the twin as it came; what Linux sends on the twin leaves by the port.
+/// For each port: IPv4 and IPv6 packets to its address are checked, looked up in the tables that all ports share, and
+/// leave with the header of their next hop. Everything else, and what is for the router itself, has no known neighbour,
+/// lived too long or is too long, goes to the twin as it came; what Linux sends on the twin leaves by the port.
 pub fn text(ports: &[Port]) -> String {
-    let mut text = String::from(
-        "// A router with Linux as its control plane.\n\n// Routes that say so lead here.\nblackhole :: Discard;\n",
-    );
+    let mut text = String::from("// A router with Linux as its control plane.\n");
     for (i, port) in ports.iter().enumerate() {
         let Port { name, tap, .. } = port;
         let _ = write!(
@@ -19,32 +26,32 @@ pub fn text(ports: &[Port]) -> String {
             "\n// {name}: the port, and its twin in Linux.\n\
              in{i} :: FromDPDKDevice({name});\n\
              out{i} :: ToDPDKDevice({name});\n\
-             punt{i} :: ToDPDKDevice(tap:{tap});\n\
+             punt{i} :: PuntLimiter -> twin{i} :: ToDPDKDevice(tap:{tap});\n\
              inject{i} :: FromDPDKDevice(tap:{tap}) -> out{i};\n",
         );
     }
     for (i, port) in ports.iter().enumerate() {
         let mac = port.mac.map(|byte| format!("{byte:02x}")).concat();
+        let patterns = CLASSES.map(|pattern| format!("0/{mac} {pattern}")).join(", ");
+        let special = format!("UNRESOLVED {0}, EXPIRED {0}, TOO_LONG {0}", ports.len());
         let _ = write!(
             text,
-            "\n// From {name}. The classifier lets IPv4 to the port's own address pass.\n\
-             in{i} -> class{i} :: Classifier(0/{mac} 12/0800, -)\n\
-             \x20 -> CheckIPHeader(14)\n\
+            "\n// From {name}. The classifier lets IPv4 and IPv6 to the port's own address pass.\n\
+             in{i} -> class{i} :: Classifier({patterns}, -);\n\
+             class{i}[0] -> CheckIPHeader(BADSRC {MARTIANS}, OFFSET 14)\n\
              \x20 -> rt{i} :: DirectIPLookup(TABLE main, ONE_OUTPUT true)\n\
-             \x20 -> next{i} :: AdjacencyRewrite(rt{i}, ADJACENCIES main, UNRESOLVED {punt}, EXPIRED {punt});\n\
-             class{i}[1] -> punt{i};\n",
+             \x20 -> next{i} :: AdjacencyRewrite(rt{i}, ADJACENCIES main, {special});\n\
+             class{i}[1], class{i}[2], class{i}[4] -> punt{i};\n\
+             class{i}[3] -> CheckIP6Header(BADSRC {MARTIANS6}, OFFSET 14)\n\
+             \x20 -> rt6_{i} :: LookupIP6Route(TABLE main, ONE_OUTPUT true)\n\
+             \x20 -> next6_{i} :: IP6AdjacencyRewrite(rt6_{i}, ADJACENCIES main6, {special});\n",
             name = port.name,
-            punt = ports.len() + 1,
         );
         for output in 0..ports.len() {
-            let _ = writeln!(text, "next{i}[{output}] -> out{output};");
+            let _ = writeln!(text, "next{i}[{output}], next6_{i}[{output}] -> out{output};");
         }
-        let _ = write!(
-            text,
-            "next{i}[{}] -> blackhole;\nnext{i}[{}] -> punt{i};\n",
-            ports.len(),
-            ports.len() + 1
-        );
+        let punt = ports.len();
+        let _ = writeln!(text, "next{i}[{punt}], next6_{i}[{punt}] -> punt{i};");
     }
     text
 }

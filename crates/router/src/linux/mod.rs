@@ -15,7 +15,7 @@ pub use config::text;
 pub use namespaces::Namespaces;
 pub use twins::{Port, Twins};
 
-use control::{Control, Handle, Settings, Source, Tables};
+use control::{Cables, Control, Handle, Settings, Source, Tables};
 use fib::{Adjacencies, Dir24_8, RangeTree, RouteTable};
 use std::io;
 
@@ -37,6 +37,7 @@ pub fn tables(of: &graph::Tables) -> Tables {
 ///
 /// # Errors
 /// Those of the system.
-pub fn follow(twins: &[u32], source: Source, tables: Tables) -> io::Result<Handle> {
-    Control::start(&Settings { ports: twins.to_vec(), source, buffer: Settings::BUFFER }, tables)
+pub fn follow(twins: &[u32], cables: Cables, source: Source, tables: Tables) -> io::Result<Handle> {
+    let settings = Settings { ports: twins.to_vec(), source, buffer: Settings::BUFFER };
+    Control::start(&settings, Some(cables), tables)
 }

@@ -2,6 +2,7 @@
 
 use super::Namespaces;
 use super::keeper::{Kept, give_back};
+use control::Cables;
 use control::link::{change, link};
 use control::netlink::request::LinkChange;
 use std::fs;
@@ -82,12 +83,16 @@ impl<'a> Twins<'a> {
     }
 
     /// Gives the taps, which are in the private namespace now, to the caller's under the names of their ports. The
-    /// calling thread is in the caller's namespace afterwards. Returns their interface numbers, by port.
+    /// calling thread is in the caller's namespace afterwards. Returns their interface numbers, by port,
+    /// and who listens to the ports' carriers.
     ///
     /// # Errors
     /// Those of the system.
-    pub fn hand_over(&self) -> io::Result<Vec<u32>> {
+    pub fn hand_over(&self) -> io::Result<(Vec<u32>, Cables)> {
         self.namespaces.enter_private()?;
+        let ports: Vec<u32> =
+            self.taken.iter().map(|port| Ok(link(&port.name)?.index)).collect::<io::Result<_>>()?;
+        let cables = Cables::open(&ports)?;
         for port in &self.taken {
             let tap = link(&port.tap)?.index;
             let same = LinkChange {
@@ -115,7 +120,7 @@ impl<'a> Twins<'a> {
             change(twin, &LinkChange { up: Some(port.up), ..LinkChange::default() })?;
             numbers.push(twin);
         }
-        Ok(numbers)
+        Ok((numbers, cables))
     }
 }
 

@@ -78,7 +78,9 @@ fn port(value: &Value) -> String {
         Some(control::PUNT) => "Linux".to_owned(),
         Some(control::BLACKHOLE) => "blackhole".to_owned(),
         Some(port) => {
-            control::object_number(port).map_or_else(|| port.to_string(), |id| format!("nhid {id}"))
+            let object = control::object_number(port).map(|id| format!("nhid {id}"));
+            let set = || control::set_number(port).map(|set| format!("several, set {set}"));
+            object.or_else(set).unwrap_or_else(|| port.to_string())
         }
         None => text(value),
     }

@@ -11,7 +11,7 @@ pub fn routes(client: &Client) -> Result<Vec<Value>, String> {
 /// The neighbours that ARP has found, or Linux.
 pub fn neighbours(client: &Client) -> Result<Vec<Value>, String> {
     let mut all = rows(client, |class| class == "ARPQuerier", neighbour)?;
-    all.extend(rows(client, |class| class == "AdjacencyRewrite", adjacency)?);
+    all.extend(rows(client, |class| class.ends_with("AdjacencyRewrite"), adjacency)?);
     Ok(all)
 }
 

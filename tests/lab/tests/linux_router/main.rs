@@ -1,101 +1,24 @@
 //! `routebricks router`: Linux configures it, BIRD and FRR route it, and packets do not pass Linux.
 
+mod multipath;
+mod stage;
+
 use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
 use lab::netns::{self, Namespace, missing_program};
-use lab::packets::Mac;
 use lab::process::Process;
-use lab::routebricks::{Launch, Routebricks, binary};
-use lab::router::Router;
-use lab::veth::{self, End};
 use lab::wait::wait_until;
-use lab::{Context, Error, Result};
-
-const LIMIT: Duration = Duration::from_secs(20);
-
-/// Two hosts behind `eth1` and `eth2` of a router. Host n is 10.n.0.2 and 2001:db8:n::2, the router's end .1.
-struct Stage {
-    router: Routebricks,
-    directory: tempfile::TempDir,
-    hosts: [Namespace; 2],
-    inside: Namespace,
-}
-
-fn end<'a>(namespace: &'a Namespace, interface: &'a str, number: u8) -> End<'a> {
-    End { namespace, interface, mac: Mac([2, 0, 0, 0, 0, number]), mtu: 1500 }
-}
-
-impl Stage {
-    fn new(arguments: &[&str]) -> Result<Stage> {
-        let inside = Namespace::unique("router")?;
-        let hosts = [Namespace::unique("h1")?, Namespace::unique("h2")?];
-        veth::connect(&[
-            (end(&hosts[0], "eth0", 0x11), end(&inside, "eth1", 1)),
-            (end(&hosts[1], "eth0", 0x12), end(&inside, "eth2", 2)),
-        ])?;
-        for (host, n) in hosts.iter().zip(1..) {
-            veth::finish_frames(host, "eth0")?;
-            host.set("net/ipv6/conf/all/disable_ipv6", "0")?;
-            host.ip(&format!(
-                "address add 10.{n}.0.2/24 dev eth0\nroute add default via 10.{n}.0.1\n\
-                 address add 2001:db8:{n}::2/64 dev eth0 nodad\nroute add default via 2001:db8:{n}::1\n"
-            ))?;
-        }
-        inside.set("net/ipv6/conf/all/disable_ipv6", "0")?;
-        inside.set("net/ipv6/conf/default/disable_ipv6", "0")?;
-        inside.set("net/ipv4/icmp_ratelimit", "0")?;
-        let directory = tempfile::tempdir().map_err(|error| Error::new(error.to_string()))?;
-        let words = [&["router", "eth1", "eth2"], arguments].concat();
-        let launch = Launch {
-            program: binary()?,
-            arguments: words.into_iter().map(str::to_owned).collect(),
-            ready: "routebricks: ready:".to_owned(),
-            limit: LIMIT,
-            show: Vec::new(),
-        };
-        let router = Routebricks::start(&inside, launch, directory.path())?;
-        inside.ip("address add 10.1.0.1/24 dev eth1\naddress add 10.2.0.1/24 dev eth2\n\
-             address add 2001:db8:1::1/64 dev eth1 nodad\naddress add 2001:db8:2::1/64 dev eth2 nodad\n")?;
-        Ok(Stage { router, directory, hosts, inside })
-    }
-
-    /// Whether one ping from a host is answered within half a second.
-    fn pings(&self, host: usize, to: &str) -> Result<bool> {
-        Ok(self.hosts[host].output("ping", &["-c1", "-W0.5", to])?.status.success())
-    }
-
-    fn wait_for_ping(&self, host: usize, to: &str, answered: bool) -> Result<()> {
-        let what = format!("ping from h{} to {to}: {answered}", host + 1);
-        wait_until(&what, LIMIT, || Ok((self.pings(host, to)? == answered).then_some(())))
-    }
-
-    /// Packets that an element has seen.
-    fn packets(&self, element: &str) -> Result<u64> {
-        let rows = self.router.rows("elements")?;
-        let row = rows.iter().find(|row| row["element"] == element);
-        row.and_then(|row| row["packets"].as_u64()).ok_or_else(|| Error::new(format!("no element {element}")))
-    }
-
-    /// Ends the router, which must have lost no buffer and given its interfaces back.
-    fn end(mut self) -> Result<()> {
-        let checks = self.router.stop()?;
-        assert!(checks.iter().all(|check| check.holds), "{checks:?}");
-        for (name, mac) in [("eth1", "02:00:00:00:00:01"), ("eth2", "02:00:00:00:00:02")] {
-            let shown = self.inside.run("ip", &["-o", "link", "show", name])?;
-            assert!(shown.contains(mac) && shown.contains("link-netns") && shown.contains("UP"), "{shown}");
-        }
-        Ok(())
-    }
-}
+use lab::{Context, Result};
+use stage::{LIMIT, Stage};
 
 #[test]
 fn linux_configures_it_and_packets_do_not_pass_linux() -> Result<()> {
     if netns::skipped() {
         return Ok(());
     }
-    let stage = Stage::new(&[])?;
+    let stage = Stage::new(2, &[])?;
     stage.wait_for_ping(0, "10.1.0.1", true)?;
     stage.wait_for_ping(0, "10.2.0.2", true)?;
     let before = (stage.packets("next0")?, stage.packets("punt0")?);
@@ -108,8 +31,6 @@ fn linux_configures_it_and_packets_do_not_pass_linux() -> Result<()> {
     let printed = stage.hosts[0].run("traceroute", &["-n", "-q1", "-w2", "-m5", "10.2.0.2"])?;
     let hops: Vec<&str> = printed.lines().skip(1).filter_map(|line| line.split_whitespace().nth(1)).collect();
     assert_eq!(hops, ["10.1.0.1", "10.2.0.2"]);
-    // IPv6 by way of Linux.
-    stage.wait_for_ping(0, "2001:db8:2::2", true)?;
     // Routes come and go.
     stage.hosts[1].ip("link set lo up\naddress add 10.9.0.1/32 dev lo\n")?;
     assert!(!stage.pings(0, "10.9.0.1")?);
@@ -123,7 +44,8 @@ fn linux_configures_it_and_packets_do_not_pass_linux() -> Result<()> {
     stage.wait_for_ping(0, "10.9.0.1", true)?;
     stage.inside.ip("route replace blackhole 10.9.0.0/16\n")?;
     stage.wait_for_ping(0, "10.9.0.1", false)?;
-    assert!(stage.packets("blackhole")? > 0);
+    let drops = stage.router.rows("drops")?;
+    assert!(drops.iter().any(|row| row["reason"] == "blackhole"), "{drops:?}");
     // Where no route leads Linux says so.
     wait_until("an answer for a destination without route", LIMIT, || {
         let printed = stage.hosts[0].output("ping", &["-c1", "-W1", "192.0.2.1"])?.stdout;
@@ -134,12 +56,79 @@ fn linux_configures_it_and_packets_do_not_pass_linux() -> Result<()> {
 }
 
 #[test]
+fn ipv6_does_not_pass_linux_either() -> Result<()> {
+    if netns::skipped() {
+        return Ok(());
+    }
+    let stage = Stage::new(2, &[])?;
+    stage.wait_for_ping(0, "2001:db8:1::1", true)?;
+    stage.wait_for_ping(0, "2001:db8:2::2", true)?;
+    let before = (stage.packets("next6_0")?, stage.packets("punt0")?);
+    let printed = stage.hosts[0].run("ping", &["-c300", "-i0.002", "-q", "2001:db8:2::2"])?;
+    assert!(printed.contains("300 received"), "{printed}");
+    let after = (stage.packets("next6_0")?, stage.packets("punt0")?);
+    assert!(after.0 - before.0 >= 300, "{before:?} {after:?}");
+    assert!(after.1 - before.1 < 20, "{before:?} {after:?}");
+    // Exactly one hop, which answers with an address of the port that the packet came in by.
+    let printed = stage.hosts[0].output("ping", &["-c1", "-t1", "-W2", "2001:db8:2::2"])?.stdout;
+    let printed = String::from_utf8_lossy(&printed);
+    assert!(printed.contains("From 2001:db8:1::1") && printed.contains("Time exceeded"), "{printed}");
+    assert!(stage.hosts[0].output("ping", &["-c1", "-t2", "-W2", "2001:db8:2::2"])?.status.success());
+    // Routes come and go; gateways may be on the link.
+    stage.hosts[1].ip("link set lo up\naddress add 2001:db8:9::1/128 dev lo nodad\n\
+         address add fe80::77/64 dev eth0 nodad\n")?;
+    stage.inside.ip("route add 2001:db8:9::/48 via fe80::77 dev eth2\n")?;
+    stage.wait_for_ping(0, "2001:db8:9::1", true)?;
+    stage.inside.ip("route replace unreachable 2001:db8:9::/48\n")?;
+    wait_until("an answer for an unreachable destination", LIMIT, || {
+        let printed = stage.hosts[0].output("ping", &["-c1", "-W1", "2001:db8:9::1"])?.stdout;
+        let printed = String::from_utf8_lossy(&printed);
+        Ok((printed.contains("From 2001:db8:1::1") && printed.contains("unreachable")).then_some(()))
+    })?;
+    // IPv4 behind an IPv6 neighbour (RFC 8950).
+    stage.hosts[1].ip("address add 10.8.0.1/32 dev lo\n")?;
+    stage.inside.ip("route add 10.8.0.0/16 via inet6 fe80::77 dev eth2\n")?;
+    stage.wait_for_ping(0, "10.8.0.1", true)?;
+    stage.end()
+}
+
+#[test]
+fn packets_longer_than_the_next_link_takes_are_cut_or_refused() -> Result<()> {
+    if netns::skipped() {
+        return Ok(());
+    }
+    let stage = Stage::new(2, &[])?;
+    stage.hosts[1].ip("link set eth0 mtu 1400\n")?;
+    stage.inside.ip("link set eth2 mtu 1400\n")?;
+    stage.wait_for_ping(0, "10.2.0.2", true)?;
+    stage.wait_for_ping(0, "2001:db8:2::2", true)?;
+    let ping = |words: &[&str]| -> Result<(bool, String)> {
+        let output = stage.hosts[0].output("ping", words)?;
+        let both = [output.stdout, output.stderr].concat();
+        Ok((output.status.success(), String::from_utf8_lossy(&both).into_owned()))
+    };
+    let (_, printed) = ping(&["-c1", "-W2", "-M", "do", "-s1450", "10.2.0.2"])?;
+    assert!(printed.contains("From 10.1.0.1") && printed.contains("mtu = 1400"), "{printed}");
+    // Linux cuts it, and what is cut arrives.
+    stage.hosts[0].ip("route flush cache\n")?;
+    let (answered, printed) = ping(&["-c1", "-W2", "-M", "dont", "-s1450", "10.2.0.2"])?;
+    assert!(answered, "{printed}");
+    let (_, printed) = ping(&["-c1", "-W2", "-M", "do", "-s1420", "2001:db8:2::2"])?;
+    assert!(printed.contains("From 2001:db8:1::1") && printed.contains("mtu=1400"), "{printed}");
+    // What just fits is forwarded by the data plane.
+    let before = stage.packets("punt0")?;
+    let (answered, printed) = ping(&["-c20", "-i0.01", "-W2", "-M", "do", "-s1372", "10.2.0.2"])?;
+    assert!(answered && stage.packets("punt0")? - before < 10, "{printed}");
+    stage.end()
+}
+
+#[test]
 fn tcp_passes_at_speed() -> Result<()> {
     if netns::skipped() || missing_program(&["iperf3"]).is_some() {
         println!("skipped: no iperf3");
         return Ok(());
     }
-    let stage = Stage::new(&[])?;
+    let stage = Stage::new(2, &[])?;
     stage.wait_for_ping(0, "10.2.0.2", true)?;
     let words = ["-s", "-1"].map(str::to_owned);
     let _server = Process::start(&stage.hosts[1], "iperf3", "iperf3", &words, stage.directory.path())?;
@@ -171,7 +160,7 @@ fn bird_learns_routes_over_the_data_plane() -> Result<()> {
         println!("skipped: no bird");
         return Ok(());
     }
-    let stage = Stage::new(&[])?;
+    let stage = Stage::new(2, &[])?;
     let directory = stage.directory.path();
     stage.hosts[1].ip("link set lo up\naddress add 10.9.0.1/32 dev lo\n")?;
     let _ours = bird(
@@ -195,6 +184,62 @@ fn bird_learns_routes_over_the_data_plane() -> Result<()> {
     // With the session its routes go.
     theirs.kill();
     stage.wait_for_ping(0, "10.9.0.1", false)?;
+    stage.end()
+}
+
+/// Sends echo requests to 10.2.0.1 from behind eth2: `sys.argv[1]` bursts of 200, one every 5 ms.
+const FLOOD: &str = "
+import socket, struct, sys, time
+def checksum(b):
+    s = sum(struct.unpack('>%dH' % (len(b) // 2), b))
+    return 0xffff ^ ((s & 0xffff) + (s >> 16) + (((s & 0xffff) + (s >> 16)) >> 16) & 0xffff)
+head = struct.pack('>BBHHHBBH4s4s', 0x45, 0, 28, 1, 0, 64, 1, 0, bytes([10,2,0,2]), bytes([10,2,0,1]))
+head = head[:10] + struct.pack('>H', checksum(head)) + head[12:]
+frame = bytes.fromhex('0200000000020200000000120800') + head + bytes.fromhex('0800f7ff00000000')
+out = socket.socket(socket.AF_PACKET, socket.SOCK_RAW)
+out.bind(('eth0', 0))
+for i in range(int(sys.argv[1])):
+    for j in range(200):
+        out.send(frame)
+    time.sleep(0.005)
+";
+
+#[test]
+fn a_flood_does_not_end_a_session() -> Result<()> {
+    if netns::skipped() || missing_program(&["bird", "python3"]).is_some() {
+        println!("skipped: no bird or no python3");
+        return Ok(());
+    }
+    let stage = Stage::new(2, &[])?;
+    let directory = stage.directory.path();
+    stage.hosts[1].ip("link set lo up\naddress add 10.9.0.1/32 dev lo\n")?;
+    let peer = |n: u8, other: u8| {
+        format!(
+            "router id 10.2.0.{n};\nprotocol static {{ ipv4; route 10.9.0.0/16 blackhole; }}\n\
+             protocol bgp peer {{ local 10.2.0.{n} as 6500{n}; neighbor 10.2.0.{other} as 6500{other};\n\
+             hold time 3; connect retry time 1; connect delay time 1; error wait time 1,1;\n\
+             ipv4 {{ import all; export where {}; }}; }}\n",
+            if n == 2 { "source = RTS_STATIC" } else { "false" },
+        )
+    };
+    let ours = peer(1, 2).replace("route 10.9.0.0/16 blackhole;", "");
+    let _ours = bird(&stage.inside, directory, "ours", &ours)?;
+    let _theirs = bird(&stage.hosts[1], directory, "theirs", &peer(2, 1))?;
+    stage.wait_for_ping(0, "10.9.0.1", true)?;
+    let words = ["monitor", "route"].map(str::to_owned);
+    let monitor = Process::start(&stage.inside, "monitor", "ip", &words, directory)?;
+    // Six seconds or more: twice the hold time.
+    stage.hosts[1].run("python3", &["-c", FLOOD, "1000"])?;
+    let lost = |reason: &str| -> Result<u64> {
+        let rows = stage.router.rows("drops")?;
+        let of = rows.iter().filter(|row| row["element"] == "punt1" && row["reason"] == reason);
+        Ok(of.filter_map(|row| row["packets"].as_u64()).sum())
+    };
+    println!("{} of 200000 echo requests lost", lost("others")?);
+    assert!(lost("others")? > 20_000, "{}", lost("others")?);
+    assert_eq!((lost("protocols")?, lost("neighbours")?), (0, 0));
+    assert!(!monitor.printed()?.contains("10.9.0.0"), "{}", monitor.printed()?);
+    assert!(stage.pings(0, "10.9.0.1")?);
     stage.end()
 }
 
@@ -260,7 +305,7 @@ fn frr_sends_its_routes_by_fpm() -> Result<()> {
         println!("skipped: no FRR or no BIRD");
         return Ok(());
     }
-    let stage = Stage::new(&["--fpm"])?;
+    let stage = Stage::new(2, &["--fpm"])?;
     let directory = stage.directory.path();
     stage.inside.ip("link set lo up\n")?;
     let _folders = FrrFolders::new(&stage.inside)?;

@@ -1,0 +1,176 @@
+//! Ways that share the traffic of a route, as groups of next hops.
+//!
+//! A group stands in the table of routes as one next hop: that of a next-hop object, or of a *set*, the ways that stand in
+//! routes themselves (`RTA_MULTIPATH`). Its members are those ways whose link has a carrier and whose neighbour is known:
+//! when that changes one group does, however many routes there are.
+
+use super::paths::{In, View};
+use super::{Half, SETS, SETS_END};
+use crate::netlink::Hop;
+use fib::{Address, AdjacencyChanges, Family, HopGroup, NextHop, NextHopId};
+use std::cell::{RefCell, RefMut};
+use std::collections::{BTreeSet, HashMap, HashSet};
+use std::net::IpAddr;
+
+/// Ways with weights from 1.
+pub type Ways = Box<[(Hop, u32)]>;
+
+/// The least number of buckets: shares are true to 0.4 % of the traffic.
+const BUCKETS: usize = 256;
+/// More where there are many members.
+const BUCKETS_EACH: usize = 16;
+
+/// The next hop that stands for an object or a set.
+pub const fn standing_for(port: u32) -> NextHop {
+    NextHop { gateway: None, port }
+}
+
+/// True for the next hop of a set.
+pub fn is_set(hop: &NextHop) -> bool {
+    hop.gateway.is_none() && (SETS..SETS_END).contains(&hop.port)
+}
+
+/// The sets of one family, numbered in the order in which they came. A set keeps its number for good, because workers
+/// may hold it; without routes it has no group.
+#[derive(Debug, Default)]
+pub struct Sets {
+    ports: HashMap<Ways, u32>,
+    sets: Vec<(Ways, usize)>,
+    used: BTreeSet<u32>,
+}
+
+impl Sets {
+    /// The port number that stands for these ways; `None` when there are no numbers left.
+    pub fn port(&mut self, ways: &[(Hop, u32)]) -> Option<u32> {
+        let mut ways: Ways = ways.into();
+        ways.sort_unstable();
+        if let Some(port) = self.ports.get(&ways) {
+            return Some(*port);
+        }
+        let port = u32::try_from(self.sets.len()).ok()?.checked_add(SETS).filter(|port| *port < SETS_END)?;
+        self.ports.insert(ways.clone(), port);
+        self.sets.push((ways, 0));
+        Some(port)
+    }
+
+    /// Another route leads over the set: true if it is the first.
+    fn take(&mut self, port: u32) -> bool {
+        let Some((_, users)) = self.sets.get_mut((port - SETS) as usize) else { return false };
+        *users += 1;
+        *users == 1 && self.used.insert(port)
+    }
+
+    /// A route does so no longer: true if it was the last.
+    fn give_back(&mut self, port: u32) -> bool {
+        let Some((_, users)) = self.sets.get_mut((port - SETS) as usize) else { return false };
+        *users = users.saturating_sub(1);
+        *users == 0 && self.used.remove(&port)
+    }
+
+    /// Those that routes lead over, by port number.
+    pub fn used(&self) -> Vec<(u32, Ways)> {
+        self.used.iter().filter_map(|port| Some((*port, self.ways(*port)?))).collect()
+    }
+
+    fn ways(&self, port: u32) -> Option<Ways> {
+        self.sets.get((port - SETS) as usize).map(|(ways, _)| ways.clone())
+    }
+}
+
+/// The sets of both families.
+#[derive(Debug, Default)]
+pub struct AllSets([RefCell<Sets>; 2]);
+
+impl View<'_> {
+    /// The sets of a family.
+    pub fn sets<A: Address>(&self) -> RefMut<'_, Sets> {
+        let AllSets([four, six]) = self.sets;
+        match A::FAMILY {
+            Family::Ipv4 => four.borrow_mut(),
+            Family::Ipv6 => six.borrow_mut(),
+        }
+    }
+
+    /// True if the way leads to a gateway, out of a port.
+    pub fn is_ours(&self, hop: &Hop) -> bool {
+        hop.gateway.is_some() && self.ports.contains_key(&hop.link)
+    }
+}
+
+impl<A: In> Half<'_, A> {
+    /// The group of these ways, if it is to change.
+    pub fn group(
+        &mut self,
+        view: &View<'_>,
+        ways: &[(Hop, u32)],
+        port: u32,
+    ) -> Option<(NextHop, Option<HopGroup>)> {
+        let mut hops: Vec<(NextHop, u32)> = Vec::new();
+        for (hop, weight) in ways {
+            let (Some(gateway), Some(out)) = (hop.gateway, view.ports.get(&hop.link)) else { continue };
+            let is_plugged = view.kernel.links.get(hop.link).is_some_and(|link| link.up && link.carrier);
+            if !is_plugged || view.cut.contains(out) {
+                continue;
+            }
+            if view.adjacency::<A>(hop.link, gateway).is_none() {
+                self.wanted.insert((hop.link, gateway));
+                continue;
+            }
+            let hop = NextHop { gateway: Some(gateway), port: *out };
+            match hops.iter_mut().find(|(other, _)| *other == hop) {
+                Some((_, sum)) => *sum = sum.saturating_add(*weight),
+                None => hops.push((hop, *weight)),
+            }
+        }
+        let names: Vec<NextHop> = hops.iter().map(|(hop, _)| *hop).collect();
+        // Without numbers for them there is no group: packets are Linux's.
+        let numbers = self.routes.numbers(&names).unwrap_or_default();
+        let members: Vec<(NextHopId, u32)> =
+            numbers.into_iter().zip(hops).map(|(number, (_, weight))| (number, weight)).collect();
+        let hop = standing_for(port);
+        let old = self.adjacencies.group(hop);
+        let new = changed(old.as_ref(), &members, ways.len());
+        (old != new).then_some((hop, new))
+    }
+
+    /// Takes note of the sets that routes lead over now, and publishes the groups of new ones, so that they are there
+    /// before the routes.
+    pub fn take_sets(&mut self, view: &View<'_>, hops: &[NextHop]) {
+        let mut news = AdjacencyChanges::default();
+        for hop in hops.iter().filter(|hop| is_set(hop)) {
+            let first = view.sets::<A>().take(hop.port);
+            let ways = view.sets::<A>().ways(hop.port);
+            if let Some(ways) = ways.filter(|_| first) {
+                news.groups.extend(self.group(view, &ways, hop.port));
+            }
+        }
+        if !news.is_empty() {
+            self.adjacencies.change(news, &self.routes.next_hop_list());
+        }
+    }
+
+    /// Takes note of the sets that routes no longer lead over.
+    pub fn give_back_sets(&mut self, view: &View<'_>, hops: &[NextHop]) {
+        let unused = hops.iter().filter(|hop| is_set(hop) && view.sets::<A>().give_back(hop.port));
+        let groups: Vec<_> = unused.map(|hop| (*hop, None)).collect();
+        if !groups.is_empty() {
+            let news = AdjacencyChanges { groups, ..AdjacencyChanges::default() };
+            self.adjacencies.change(news, &self.routes.next_hop_list());
+        }
+    }
+}
+
+/// The group with these members; made of the old one if there is one, so that flows stay where they can.
+fn changed(old: Option<&HopGroup>, members: &[(NextHopId, u32)], ways: usize) -> Option<HopGroup> {
+    let buckets =
+        (ways.saturating_mul(BUCKETS_EACH)).next_power_of_two().clamp(BUCKETS, HopGroup::MAX_BUCKETS);
+    if let Some(mut group) = old.filter(|old| old.buckets().len() == buckets).cloned()
+        && group.set_members(members).is_ok()
+    {
+        return Some(group);
+    }
+    HopGroup::new(buckets, members).ok()
+}
+
+/// Neighbours that groups would like to use and Linux does not know.
+pub type Wanted = HashSet<(u32, IpAddr)>;

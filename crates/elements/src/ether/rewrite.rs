@@ -1,0 +1,433 @@
+//! What `AdjacencyRewrite` and `IP6AdjacencyRewrite` have in common: everything but the network header.
+
+use crate::ip::Gateway;
+use crate::ip::route_arg::RouteAddress;
+use fib::{Adjacencies, Adjacency, AdjacencyChanges, Forwarding, HopGroup, NextHop, RouteTable};
+use graph::{
+    ArgError, Args, Class, ConfigErrors, Configure, Cx, Element, FromArg, Handlers, Initialize, LocalCx,
+    Loss, NodeId, Out, Span, Spec, Text, Way,
+};
+use lang::args::Words;
+use packet::wire::ethernet::{self, Mac};
+use packet::{Batch, Packet};
+use std::fmt::Write;
+use std::marker::PhantomData;
+use std::sync::{Arc, OnceLock};
+
+const NO_HEADER: Loss = Loss(0);
+const UNRESOLVED: Loss = Loss(1);
+const EXPIRED: Loss = Loss(2);
+const TOO_LONG: Loss = Loss(3);
+const NO_ROOM: Loss = Loss(4);
+const BLACKHOLE: Loss = Loss(5);
+/// Bytes of an Ethernet header.
+pub const ETHERNET: usize = Adjacency::HEADER_LEN;
+/// Buckets of a group that arguments give.
+const BUCKETS: usize = 256;
+
+/// The network header of the packets that are rewritten.
+pub trait Network: Send + Sync + 'static {
+    /// Of destinations.
+    type Address: RouteAddress;
+    /// Class name.
+    const CLASS: &'static str;
+    /// EtherType.
+    const ETHERTYPE: u16;
+    /// The least length of the network header.
+    const HEADER: usize;
+
+    /// The table of the element that looks up routes.
+    fn table(cx: &Initialize<'_>, lookup: NodeId) -> Option<Arc<RouteTable<Self::Address>>>;
+
+    /// Does what nearly all packets need: those that begin with an Ethernet header, to be replaced. `None`, and nothing
+    /// changed, if it is not one of them or the adjacency cannot be used.
+    fn rewrite_usual(packet: &mut Packet, adjacency: &Adjacency) -> Option<()>;
+
+    /// Takes one from the TTL or hop limit; false, and nothing changed, if it is 1 or 0. `None` without a header.
+    fn decrement(packet: &mut Packet) -> Option<bool>;
+
+    /// A number that is the same for all packets of a flow.
+    fn flow_hash(packet: &Packet) -> Option<u32>;
+}
+
+/// Writes the adjacency's header, in two pieces that fit registers and overlap.
+#[inline(always)]
+pub fn put_link_header(link: &mut [u8; ETHERNET], adjacency: &Adjacency) {
+    let [front, back] = [0, ETHERNET - 8].map(|at| at..at + 8);
+    link[front.clone()].copy_from_slice(&adjacency.header[front]);
+    link[back.clone()].copy_from_slice(&adjacency.header[back]);
+}
+
+/// See the modules of the classes.
+pub struct NextHops<N: Network> {
+    lookup: (NodeId, Span),
+    routes: OnceLock<Arc<RouteTable<N::Address>>>,
+    adjacencies: Arc<Adjacencies>,
+    given: Vec<AdjacencyArg<N>>,
+    outputs: usize,
+    expired: Option<usize>,
+    unresolved: Option<usize>,
+    too_long: Option<usize>,
+}
+
+/// One worker's part of [`NextHops`].
+pub struct LocalNextHops<N: Network> {
+    shared: Arc<NextHops<N>>,
+}
+
+/// `port gateway|-`, and addresses behind it; or `group port gateway|-` and members.
+struct AdjacencyArg<N> {
+    hop: NextHop,
+    to: Target,
+    port_span: Span,
+    network: PhantomData<N>,
+}
+
+enum Target {
+    /// Source, destination.
+    Neighbour(Mac, Mac),
+    /// With weights.
+    Group(Vec<(NextHop, u32)>),
+}
+
+/// `port gateway|-`.
+fn take_hop<N: Network>(words: &mut Words) -> Result<NextHop, ArgError> {
+    let port: u16 = words.take("port")?;
+    let gateway = words.take::<Gateway<N::Address>>("gateway")?.0;
+    Ok(NextHop { gateway, port: port.into() })
+}
+
+impl<N: Network> AdjacencyArg<N> {
+    fn adjacency(&self, source: Mac, destination: Mac) -> Option<Adjacency> {
+        let header = ethernet::Header { destination, source, ethertype: N::ETHERTYPE }.bytes();
+        Some(Adjacency { header, output: u16::try_from(self.hop.port).ok()? })
+    }
+
+    fn from_words(mut words: Words) -> Result<AdjacencyArg<N>, ArgError> {
+        let is_group = words.peek().is_some_and(|word| word.text == "group");
+        if is_group {
+            words.take::<String>("group")?;
+        }
+        let port_span = words.peek().map(|word| word.span).unwrap_or_default();
+        let hop = take_hop::<N>(&mut words)?;
+        let to = if is_group {
+            let mut members = Vec::new();
+            while members.is_empty() || words.peek().is_some() {
+                members.push((take_hop::<N>(&mut words)?, words.take("weight")?));
+            }
+            Target::Group(members)
+        } else {
+            Target::Neighbour(words.take("source")?, words.take("destination")?)
+        };
+        words.end()?;
+        Ok(AdjacencyArg { hop, to, port_span, network: PhantomData })
+    }
+
+    /// Refuses ports that are not outputs.
+    fn fits(&self, outputs: usize) -> Result<(), String> {
+        let fits = |hop: &NextHop| match (hop.port as usize) < outputs {
+            true => Ok(()),
+            false => Err(format!("port: no output {}, there are {outputs}", hop.port)),
+        };
+        match &self.to {
+            Target::Neighbour(..) => fits(&self.hop),
+            Target::Group(members) => members.iter().try_for_each(|(hop, _)| fits(hop)),
+        }
+    }
+}
+
+impl<N: Network> FromArg for AdjacencyArg<N> {
+    fn from_arg(arg: &Text) -> Result<AdjacencyArg<N>, ArgError> {
+        AdjacencyArg::from_words(Words::new(arg))
+    }
+
+    fn placeholder() -> AdjacencyArg<N> {
+        let hop = NextHop { gateway: None, port: 0 };
+        AdjacencyArg { hop, to: Target::Group(Vec::new()), port_span: Span::default(), network: PhantomData }
+    }
+}
+
+impl<N: Network> Class for NextHops<N> {
+    const SPEC: Spec = Spec {
+        losses: &["no_header", "unresolved", "expired", "too_long", "no_room", "blackhole"],
+        ..Spec::new(N::CLASS, "1/1-", "h/h")
+    };
+    type Local = LocalNextHops<N>;
+
+    fn configure(args: &mut Args, cx: &Configure<'_>) -> Result<NextHops<N>, ConfigErrors> {
+        let name: String = args.required("LOOKUP");
+        let lookup = cx.element(&name);
+        if lookup.is_none() {
+            args.error("LOOKUP", format!("no element named '{name}'"));
+        }
+        let lookup = (lookup.unwrap_or(NodeId::new(0)), args.span_of("LOOKUP"));
+        let outputs = cx.outputs;
+        let [expired, unresolved, too_long] = ["EXPIRED", "UNRESOLVED", "TOO_LONG"].map(|keyword| {
+            let output: usize = args.keyword_if_given(keyword)?;
+            if output >= outputs {
+                args.error(keyword, format!("no output {output}, there are {outputs}"));
+            }
+            Some(output)
+        });
+        let adjacencies = match args.keyword_if_given::<String>("ADJACENCIES") {
+            Some(name) => cx.tables.get_or(&name, Adjacencies::default),
+            None => Arc::default(),
+        };
+        let given = args.rest::<AdjacencyArg<N>>("ADJACENCY");
+        for arg in &given {
+            if let Err(message) = arg.fits(outputs) {
+                args.error_at(arg.port_span, format!("ADJACENCY: {message}"));
+            }
+        }
+        args.finish()?;
+        let routes = OnceLock::new();
+        Ok(NextHops { lookup, routes, adjacencies, given, outputs, expired, unresolved, too_long })
+    }
+
+    fn initialize(&self, cx: &Initialize<'_>) -> Result<(), ConfigErrors> {
+        let (node, span) = self.lookup;
+        let routes = N::table(cx, node).ok_or_else(|| {
+            let version = if N::ETHERTYPE == ethernet::IPV4 { 4 } else { 6 };
+            ConfigErrors::new(span, format!("LOOKUP: not an element that looks up IPv{version} routes"))
+        })?;
+        // Initialised once, before anything asks for the table.
+        let _ = self.routes.set(routes);
+        self.set(&self.given).map_err(|e| ConfigErrors::new(span, format!("ADJACENCY: {e}")))
+    }
+
+    fn local(self: &Arc<Self>, _: &LocalCx) -> LocalNextHops<N> {
+        LocalNextHops { shared: self.clone() }
+    }
+
+    fn handlers(h: &mut Handlers<NextHops<N>>) {
+        h.read("table", Self::text);
+        h.read("groups", Self::groups_text);
+        h.read_with("lookup", |a, text| {
+            let hop = read_hop::<N>(text)?;
+            Ok(a.adjacencies.get(hop).map_or_else(|| "-".to_owned(), |adjacency| addresses(&adjacency)))
+        });
+        h.write("set", |a, text, _| {
+            let text = Text::verbatim(text.trim(), Span::default());
+            let arg = AdjacencyArg::from_words(Words::new(&text)).map_err(|e| e.message)?;
+            arg.fits(a.outputs)?;
+            a.set(&[arg])
+        });
+        h.write("remove", |a, text, _| {
+            let hop = read_hop::<N>(text)?;
+            if a.adjacencies.get(hop).is_none() && a.adjacencies.group(hop).is_none() {
+                return Err("no such adjacency".to_owned());
+            }
+            a.change(AdjacencyChanges { adjacencies: vec![(hop, None)], groups: vec![(hop, None)] });
+            Ok(())
+        });
+    }
+}
+
+/// `port gateway|-` alone.
+fn read_hop<N: Network>(text: &str) -> Result<NextHop, String> {
+    let text = Text::verbatim(text.trim(), Span::default());
+    let mut words = Words::new(&text);
+    take_hop::<N>(&mut words).and_then(|hop| words.end().map(|()| hop)).map_err(|e| e.message)
+}
+
+/// Source and destination.
+fn addresses(adjacency: &Adjacency) -> String {
+    ethernet::Header::parse(&adjacency.header)
+        .map(|h| format!("{} {}", ethernet::text(&h.source), ethernet::text(&h.destination)))
+        .unwrap_or_default()
+}
+
+/// `port gateway|-`.
+fn hop_text(hop: &NextHop) -> String {
+    format!("{} {}", hop.port, hop.gateway.map_or("-".to_owned(), |g| g.to_string()))
+}
+
+impl<N: Network> NextHops<N> {
+    fn set(&self, args: &[AdjacencyArg<N>]) -> Result<(), String> {
+        let mut changes = AdjacencyChanges::default();
+        for arg in args {
+            match &arg.to {
+                Target::Neighbour(source, destination) => {
+                    changes.adjacencies.push((arg.hop, arg.adjacency(*source, *destination)));
+                }
+                Target::Group(members) => changes.groups.push((arg.hop, Some(self.group(members)?))),
+            }
+        }
+        self.change(changes);
+        Ok(())
+    }
+
+    fn group(&self, members: &[(NextHop, u32)]) -> Result<HopGroup, String> {
+        let hops: Vec<NextHop> = members.iter().map(|(hop, _)| *hop).collect();
+        let numbers = self.routes.get().map(|routes| routes.numbers(&hops));
+        let numbers = numbers.unwrap_or(Ok(Vec::new())).map_err(|e| e.to_string())?;
+        let members: Vec<_> = numbers.into_iter().zip(members).map(|(number, (_, w))| (number, *w)).collect();
+        HopGroup::new(BUCKETS, &members).map_err(|e| e.to_string())
+    }
+
+    fn change(&self, changes: AdjacencyChanges) {
+        let hops = self.routes.get().map(|routes| routes.next_hop_list()).unwrap_or_default();
+        self.adjacencies.change(changes, &hops);
+    }
+
+    fn text(&self) -> String {
+        let mut text = String::new();
+        for (hop, adjacency) in self.adjacencies.known() {
+            let _ = writeln!(text, "{} {}", hop_text(&hop), addresses(&adjacency));
+        }
+        text
+    }
+
+    fn groups_text(&self) -> String {
+        let hops = self.routes.get().map(|routes| routes.next_hop_list()).unwrap_or_default();
+        let mut text = String::new();
+        for (hop, group) in self.adjacencies.known_groups() {
+            let _ = write!(text, "group {}", hop_text(&hop));
+            for member in group.members() {
+                let hop = hops.get(member.hop.index()).map(hop_text).unwrap_or_default();
+                let _ = write!(text, " {hop} {} ({})", member.weight, member.buckets);
+            }
+            text.push('\n');
+        }
+        text
+    }
+
+    /// Notes on packets of groups which member they go to, and takes out those that are too long for their output.
+    #[inline(never)]
+    fn prepare(&self, batch: &mut Batch, forwarding: &Forwarding, out: &mut Out<'_>) {
+        if forwarding.has_groups() {
+            for packet in batch.iter_mut() {
+                let number = forwarding.choose(packet.next_hop(), || flow_hash::<N>(packet));
+                packet.set_next_hop(number);
+            }
+        }
+        // Nearly always packets begin with the Ethernet header.
+        let least = usize::from(forwarding.least_mtu());
+        let may_be_long = |p: &Packet| {
+            p.len() > least && (p.len() > least + ETHERNET || p.network_offset() != Some(ETHERNET))
+        };
+        if batch.iter().any(may_be_long) {
+            let fits = |p: &mut Packet| if is_too_long(p, forwarding) { Err(()) } else { Ok(()) };
+            batch.sift(fits, |packet, ()| {
+                self.refuse(packet, TOO_LONG, out);
+                None
+            });
+        }
+    }
+
+    /// A packet that needs more than most: `None` if it does not go on.
+    #[cold]
+    fn rewrite_other(&self, mut packet: Packet, cx: &Cx<'_>, out: &mut Out<'_>) -> Option<Packet> {
+        let number = packet.next_hop() as usize;
+        if number >= self.adjacencies.read(cx.reader).list().len()
+            && let Some(routes) = self.routes.get()
+        {
+            self.adjacencies.cover(routes.next_hops(cx.reader));
+        }
+        let forwarding = self.adjacencies.read(cx.reader);
+        let number = forwarding.choose(packet.next_hop(), || flow_hash::<N>(&packet));
+        packet.set_next_hop(number);
+        let done = match is_too_long(&packet, forwarding) {
+            true => Err(TOO_LONG),
+            false => rewrite::<N>(&mut packet, forwarding.list()),
+        };
+        match done {
+            Ok(()) => Some(packet),
+            Err(loss) => {
+                self.refuse(packet, loss, out);
+                None
+            }
+        }
+    }
+
+    fn refuse(&self, packet: Packet, loss: Loss, out: &mut Out<'_>) {
+        let output = match loss {
+            EXPIRED => self.expired,
+            UNRESOLVED => self.unresolved,
+            TOO_LONG => self.too_long,
+            _ => None,
+        };
+        match output {
+            Some(output) => out.reject(output, packet, loss),
+            None => out.lose(packet, loss),
+        }
+    }
+}
+
+/// That of the device or of whoever spread packets over workers, if there is one.
+fn flow_hash<N: Network>(packet: &Packet) -> u32 {
+    match packet.flow_hash() {
+        0 => N::flow_hash(packet).unwrap_or(0),
+        hash => hash,
+    }
+}
+
+fn is_too_long(packet: &Packet, forwarding: &Forwarding) -> bool {
+    let Some(adjacency) = forwarding.list().get(packet.next_hop() as usize) else { return false };
+    let length = packet.len() - packet.network_offset().unwrap_or(0).min(packet.len());
+    length > usize::from(forwarding.mtu(adjacency.output))
+}
+
+/// Does all that is to be done to a packet, or says why it cannot be done; then the packet is as it came.
+fn rewrite<N: Network>(packet: &mut Packet, all: &[Adjacency]) -> Result<(), Loss> {
+    let adjacency = all.get(packet.next_hop() as usize).unwrap_or(&Adjacency::UNRESOLVED);
+    let offset = packet.network_offset().ok_or(NO_HEADER)?;
+    if packet.data().len() < offset + N::HEADER {
+        return Err(NO_HEADER);
+    }
+    if !adjacency.is_usable() {
+        return Err(if *adjacency == Adjacency::BLACKHOLE { BLACKHOLE } else { UNRESOLVED });
+    }
+    if offset + packet.headroom() < ETHERNET {
+        return Err(NO_ROOM);
+    }
+    if !N::decrement(packet).ok_or(NO_HEADER)? {
+        return Err(EXPIRED);
+    }
+    let moved =
+        if offset < ETHERNET { packet.push(ETHERNET - offset) } else { packet.pull(offset - ETHERNET) };
+    let link = packet.data_mut().first_chunk_mut::<ETHERNET>().filter(|_| moved).ok_or(NO_ROOM)?;
+    *link = adjacency.header;
+    packet.set_mac_offset(0);
+    Ok(())
+}
+
+impl<N: Network> Element for LocalNextHops<N> {
+    fn push(&mut self, _: usize, mut batch: Batch, cx: &Cx<'_>, out: &mut Out<'_>) {
+        let shared = &*self.shared;
+        let forwarding = shared.adjacencies.read(cx.reader);
+        if forwarding.is_more_than_a_list() {
+            shared.prepare(&mut batch, forwarding, out);
+        }
+        let adjacencies = forwarding.list();
+        let (mut all, mut any) = (u16::MAX, 0);
+        let usual = |packet: &mut Packet| {
+            let adjacency = adjacencies.get(packet.next_hop() as usize).ok_or(())?;
+            N::rewrite_usual(packet, adjacency).ok_or(())?;
+            (all, any) = (all & adjacency.output, any | adjacency.output);
+            Ok(())
+        };
+        let mut others = false;
+        batch.sift(usual, |packet, ()| {
+            others = true;
+            shared.rewrite_other(packet, cx, out)
+        });
+        if all == any && !others {
+            return out.emit(any.into(), batch);
+        }
+        if others {
+            // The list may have grown meanwhile.
+            let newer = shared.adjacencies.read(cx.reader).list();
+            out.split(batch, |p| {
+                let number = p.next_hop() as usize;
+                let usable = |list: &[Adjacency]| list.get(number).copied().filter(Adjacency::is_usable);
+                let found = usable(adjacencies).or_else(|| usable(newer));
+                found.map_or(Way::Lost(UNRESOLVED), |a| Way::Port(a.output.into()))
+            });
+        } else {
+            // Each of them has been found there.
+            let output = |p: &Packet| adjacencies.get(p.next_hop() as usize).map_or(0, |a| a.output);
+            out.split(batch, |p| Way::Port(output(p).into()));
+        }
+    }
+}
