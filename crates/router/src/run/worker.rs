@@ -3,7 +3,7 @@
 //! ```text
 //!   loop:  engine.round() ─► useful? again
 //!                         └► nothing ready: sleep until a timer or a letter; finished if nobody has anything left
-//!                         └► pollers found nothing, many times: sleep a little, then longer
+//!                         └► pollers found nothing for a while: sleep a little, then longer
 //! ```
 
 use graph::engine::mailbox::Mailbox;
@@ -12,8 +12,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-/// Rounds in which polling found nothing before a worker sleeps at all.
-const EMPTY_ROUNDS: u32 = 64;
+/// For how long polling finds nothing before a worker sleeps at all: longer than what lies between two bursts of a line
+/// that carries some 100,000 packets a second, so that only quiet lines wait for a worker to wake up.
+const AWAKE: Duration = Duration::from_micros(100);
 /// Sleeps of a polling worker that finds nothing: how many in a row of which length. The longer it has been idle the
 /// longer it sleeps, so that an idle router leaves the processor to others; the price is that much latency for the
 /// first packet after a pause.
@@ -113,7 +114,8 @@ fn wait_for_letters(engine: &mut Engine, run: &Run) {
 /// How long a worker has found nothing.
 #[derive(Debug, Default)]
 struct Pace {
-    empty_rounds: u32,
+    /// When polling first found nothing.
+    since: Option<Nanos>,
     sleeps: u32,
 }
 
@@ -133,8 +135,9 @@ impl Pace {
         let longest = if round.ready == 0 {
             LONGEST_SLEEP
         } else {
-            self.empty_rounds += 1;
-            if self.empty_rounds < EMPTY_ROUNDS {
+            let now = run.clock.now();
+            let idle = Duration::from_nanos(now.saturating_sub(*self.since.get_or_insert(now)));
+            if idle < AWAKE {
                 return std::hint::spin_loop();
             }
             self.sleeps = self.sleeps.saturating_add(1);
