@@ -1,6 +1,6 @@
 # Everything a developer or a newcomer runs. Each target installs what it lacks (scripts/setup) before it builds.
 .DEFAULT_GOAL := help
-.PHONY: help build demo test bench pins lint doc clean
+.PHONY: help build demo test bench pins cluster lint doc clean
 
 export CARGO_TARGET_DIR ?= $(CURDIR)/target
 # The router that demo and tests of whole routers start.
@@ -36,6 +36,11 @@ bench: ## cycles per packet next to dpdk-testpmd, against the targets, as a page
 pins: build ## write down what paths cost in instructions per packet, for tests to hold them to: bench/pins.json
 	@scripts/setup lab
 	cargo run --package bench -- pins --update
+
+cluster: ## what docs/cluster.md says of throughput and order, in full size: some minutes
+	CLUSTER_MIXTURES=1000 cargo test --release --package cluster --test throughput -- --nocapture
+	CLUSTER_PACKETS=100000000 cargo test --release --package cluster --test order strict_order_is -- --nocapture
+	CLUSTER_SEEDS=100000 cargo test --release --package cluster --lib resequence -- --nocapture
 
 lint: ## format, clippy with and without DPDK, doc links, licences, crate arrows, the manual
 	@scripts/setup build

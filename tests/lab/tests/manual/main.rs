@@ -27,6 +27,7 @@ const LINUX_COMMANDS: &[&str] = &[
     "routebricks show routes",
     "routebricks show neighbours",
     "routebricks show elements",
+    "routebricks show drops",
     "ip address add 10.1.0.1/24 dev eth1",
     "ip address add 10.2.0.1/24 dev eth2",
     "ip route add 10.9.0.0/16 via 10.2.0.2",
@@ -120,7 +121,10 @@ fn typed(directory: &Path, line: &str) -> Result<(Option<i32>, String)> {
 #[test]
 fn commands_of_the_page_on_linux_are_those_that_its_own_test_types() -> Result<()> {
     for Shown { place, command, .. } in shown_in(LINUX_PAGE)? {
-        assert!(LINUX_COMMANDS.contains(&&*command), "{place} shows `{command}`: type it in linux_router.rs");
+        assert!(
+            LINUX_COMMANDS.contains(&&*command),
+            "{place} shows `{command}`: type it in tests/lab/tests/linux_router"
+        );
     }
     Ok(())
 }
