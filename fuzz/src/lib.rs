@@ -1,5 +1,8 @@
 //! What each fuzz target does with any bytes. Here and not in the targets, so that a plain `cargo test` can run them too.
 
+use cluster::header::{Header, SEQUENCES};
+use cluster::message::Message;
+use cluster::resequence::Resequencer;
 use control::Model;
 use control::fpm::Session;
 use elements::harness::{Bench, Setup};
@@ -15,6 +18,11 @@ use std::io::Write as _;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::sync::Arc;
 use std::time::Duration;
+
+/// Paths of a stream; frames name one more.
+const PATHS: usize = 3;
+/// Numbers that a stream keeps.
+const WINDOW: usize = 64;
 
 /// Header formats: every view over any bytes, every field of it, and what rewrites headers in place.
 pub fn wire(bytes: &[u8]) {
@@ -189,4 +197,45 @@ pub fn fpm(bytes: &[u8]) {
     });
     assert_eq!(models[0], models[1]);
     assert_eq!(models[0], models[2]);
+}
+
+/// What comes over an internal link of a cluster: any bytes as a header and a message, and as frames of a stream that is put
+/// in order again. What is delivered is in order and has come before, and the state is one window.
+pub fn cluster(bytes: &[u8]) {
+    if let Ok(header) = Header::decode(bytes) {
+        let encoded = header.encode();
+        assert_eq!(encoded.as_ref().map(|bytes| Header::decode(bytes)), Ok(Ok(header)));
+        assert_eq!(
+            encoded.as_ref().map(|encoded| Some(&encoded[..]) == bytes.get(..encoded.len())),
+            Ok(true)
+        );
+    }
+    if let Ok(message) = Message::decode(bytes) {
+        assert_eq!(Message::decode(&message.encode()), Ok(message));
+    }
+    let (mut stream, mut out, mut came) = (Resequencer::new(PATHS, WINDOW, 1000, 0), Vec::new(), 0);
+    for (now, &[what, path, high, low]) in (0u64..).step_by(100).zip(bytes.as_chunks::<4>().0) {
+        let (path, sequence) = (usize::from(path % 4), u32::from(high) << 16 | u32::from(low));
+        let before = stream.counts().moved;
+        match what % 8 {
+            0 => stream.path_down(path, &mut out),
+            1 => stream.path_up(path),
+            2 => stream.poll(now, &mut out),
+            3 => {
+                let _ = stream.marker(path, what >> 7, sequence, now, &mut out);
+            }
+            _ => {
+                came += 1;
+                let _ = stream.accept(path, what >> 7, sequence, sequence, now, &mut out);
+            }
+        }
+        assert!(stream.held() <= WINDOW);
+        if stream.counts().moved != before {
+            out.clear();
+        }
+        let ahead = |pair: &[u32]| pair[1].wrapping_sub(pair[0]) % SEQUENCES;
+        assert!(out.windows(2).all(|pair| (1..SEQUENCES / 2).contains(&ahead(pair))), "{out:?}");
+    }
+    let counts = stream.counts();
+    assert!(counts.delivered + stream.held() as u64 <= came, "{counts:?}");
 }

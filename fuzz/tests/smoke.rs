@@ -43,6 +43,11 @@ fn fpm_holds() {
     hold("fpm", fuzz::fpm);
 }
 
+#[test]
+fn cluster_holds() {
+    hold("cluster", fuzz::cluster);
+}
+
 fn hold(name: &str, target: fn(&[u8])) {
     let seeds = seeds(name);
     assert!(!seeds.is_empty(), "{name} has no seeds");
