@@ -1,7 +1,7 @@
 //! Builds frames, right ones and wrong ones. Nothing here is shared with the router under test.
 
 use std::fmt;
-use std::net::Ipv4Addr;
+use std::net::{IpAddr, Ipv4Addr};
 
 /// EtherType of IPv4.
 pub const ETHERTYPE_IP: u16 = 0x0800;
@@ -126,18 +126,23 @@ impl Ip {
     }
 }
 
-/// The pseudo header that TCP and UDP checksums cover (RFC 768, RFC 9293 §3.1).
-fn pseudo_header(source: Ipv4Addr, destination: Ipv4Addr, protocol: u8, length: usize) -> Vec<u8> {
-    let length = (length.min(0xffff) as u16).to_be_bytes();
-    [&source.octets()[..], &destination.octets(), &[0, protocol], &length].concat()
+/// The pseudo header that the checksums of TCP, UDP and ICMPv6 cover (RFC 768, RFC 9293 §3.1, RFC 8200 §8.1).
+pub fn pseudo_header(source: IpAddr, destination: IpAddr, protocol: u8, length: usize) -> Vec<u8> {
+    let octets = |address: IpAddr| match address {
+        IpAddr::V4(address) => address.octets().to_vec(),
+        IpAddr::V6(address) => address.octets().to_vec(),
+    };
+    // The sum is the same for 32-bit fields as for those of IPv4, whose upper halves are 0.
+    let length = (length as u32).to_be_bytes();
+    [&octets(source)[..], &octets(destination), &length, &[0, 0, 0, protocol]].concat()
 }
 
 /// A UDP datagram with its checksum.
-pub fn udp(source: (Ipv4Addr, u16), destination: (Ipv4Addr, u16), data: &[u8]) -> Vec<u8> {
+pub fn udp<A: Into<IpAddr>>(source: (A, u16), destination: (A, u16), data: &[u8]) -> Vec<u8> {
     let length = ((8 + data.len()).min(0xffff) as u16).to_be_bytes();
     let (from, to) = (source.1.to_be_bytes(), destination.1.to_be_bytes());
     let mut datagram = [&from[..], &to, &length, &[0, 0], data].concat();
-    let pseudo = pseudo_header(source.0, destination.0, UDP, datagram.len());
+    let pseudo = pseudo_header(source.0.into(), destination.0.into(), UDP, datagram.len());
     // A sum of 0 is sent as all ones, since 0 means that there is none.
     let sum = match checksum(&[pseudo, datagram.clone()].concat()) {
         0 => 0xffff,
@@ -148,12 +153,12 @@ pub fn udp(source: (Ipv4Addr, u16), destination: (Ipv4Addr, u16), data: &[u8]) -
 }
 
 /// A TCP segment without options, with its checksum. `flags` is the 14th octet of the header.
-pub fn tcp(source: (Ipv4Addr, u16), destination: (Ipv4Addr, u16), flags: u8, data: &[u8]) -> Vec<u8> {
+pub fn tcp<A: Into<IpAddr>>(source: (A, u16), destination: (A, u16), flags: u8, data: &[u8]) -> Vec<u8> {
     let mut segment = [source.1.to_be_bytes(), destination.1.to_be_bytes()].concat();
     // Sequence and acknowledgement numbers, 5 words of header, window, no checksum yet, no urgent data.
     segment.extend([0, 0, 0, 1, 0, 0, 0, 2, 5 << 4, flags, 0x40, 0, 0, 0, 0, 0]);
     segment.extend(data);
-    let pseudo = pseudo_header(source.0, destination.0, TCP, segment.len());
+    let pseudo = pseudo_header(source.0.into(), destination.0.into(), TCP, segment.len());
     let sum = checksum(&[pseudo, segment.clone()].concat());
     segment[16..18].copy_from_slice(&sum.to_be_bytes());
     segment
@@ -219,7 +224,7 @@ mod tests {
     #[test]
     fn transport_checksums_add_up() {
         for (protocol, body) in [(UDP, udp((A, 1), (B, 2), b"abc")), (TCP, tcp((A, 1), (B, 2), 4, b"abc"))] {
-            let pseudo = pseudo_header(A, B, protocol, body.len());
+            let pseudo = pseudo_header(A.into(), B.into(), protocol, body.len());
             assert_eq!(checksum(&[pseudo, body].concat()), 0, "protocol {protocol}");
         }
         assert_eq!(checksum(&icmp(8, 0, [0, 1, 0, 2], b"xyz")), 0);

@@ -2,16 +2,32 @@
 
 use std::net::Ipv6Addr;
 
-use crate::packets::{Mac, checksum, ethernet};
+use crate::packets::{Mac, checksum, ethernet, pseudo_header};
 
 /// EtherType of IPv6.
 pub const ETHERTYPE_IP6: u16 = 0x86dd;
+/// Next header: hop-by-hop options.
+pub const HOP_BY_HOP: u8 = 0;
+/// Next header: routing header.
+pub const ROUTING: u8 = 43;
+/// Next header: fragment header.
+pub const FRAGMENT: u8 = 44;
+/// Next header: destination options.
+pub const DESTINATION_OPTIONS: u8 = 60;
 /// Next header: ICMPv6.
 pub const ICMP6: u8 = 58;
 
 /// An IPv6 packet (RFC 8200 §3).
 #[derive(Clone, Debug)]
 pub struct Ip6 {
+    /// Version, 6 if right.
+    pub version: u8,
+    /// Traffic class.
+    pub traffic_class: u8,
+    /// Flow label, 20 bits.
+    pub flow_label: u32,
+    /// Payload length in octets; `None`: the right one.
+    pub payload_length: Option<u16>,
     /// Hop limit.
     pub hop_limit: u8,
     /// What the payload is.
@@ -27,23 +43,42 @@ pub struct Ip6 {
 impl Ip6 {
     /// A packet with hop limit 64.
     pub fn new(source: Ipv6Addr, destination: Ipv6Addr, next_header: u8, payload: Vec<u8>) -> Ip6 {
-        Ip6 { hop_limit: 64, next_header, source, destination, payload }
+        Ip6 {
+            version: 6,
+            traffic_class: 0,
+            flow_label: 0,
+            payload_length: None,
+            hop_limit: 64,
+            next_header,
+            source,
+            destination,
+            payload,
+        }
     }
 
     /// The packet as bytes.
     pub fn build(&self) -> Vec<u8> {
-        let length = (self.payload.len() as u16).to_be_bytes();
-        let first = [0x60, 0, 0, 0, length[0], length[1], self.next_header, self.hop_limit];
-        [&first[..], &self.source.octets(), &self.destination.octets(), &self.payload].concat()
+        let word =
+            u32::from(self.version) << 28 | u32::from(self.traffic_class) << 20 | self.flow_label & 0xf_ffff;
+        let length = self.payload_length.unwrap_or(self.payload.len() as u16).to_be_bytes();
+        [
+            &word.to_be_bytes()[..],
+            &length,
+            &[self.next_header, self.hop_limit],
+            &self.source.octets(),
+            &self.destination.octets(),
+            &self.payload,
+        ]
+        .concat()
     }
 }
 
 /// An ICMPv6 message (RFC 4443 §2.1) between these addresses: type and code, second word, the rest.
 pub fn icmp6(ends: (Ipv6Addr, Ipv6Addr), kind: (u8, u8), word: u32, data: &[u8]) -> Vec<u8> {
     let mut message = [&[kind.0, kind.1, 0, 0][..], &word.to_be_bytes(), data].concat();
-    let length = (message.len() as u32).to_be_bytes();
-    let pseudo = [&ends.0.octets()[..], &ends.1.octets(), &length, &[0, 0, 0, ICMP6], &message].concat();
-    message[2..4].copy_from_slice(&checksum(&pseudo).to_be_bytes());
+    let pseudo = pseudo_header(ends.0.into(), ends.1.into(), ICMP6, message.len());
+    let sum = checksum(&[&pseudo[..], &message].concat());
+    message[2..4].copy_from_slice(&sum.to_be_bytes());
     message
 }
 

@@ -5,6 +5,7 @@ use std::net::Ipv4Addr;
 use crate::packets::{
     DONT_FRAGMENT, ETHERTYPE_IP, ICMP, Ip, MORE_FRAGMENTS, Mac, TCP, UDP, ethernet, icmp, tcp, udp,
 };
+use crate::packets6::ETHERTYPE_IP6;
 use crate::random_options;
 use crate::rng::Rng;
 use crate::table::RouteTable;
@@ -93,7 +94,7 @@ impl<'a> Generator<'a> {
         self.made += 1;
         let port = self.rng.index(HOSTS);
         let mut notes = Vec::new();
-        let (from, to) = (self.place(&SOURCES), self.place(&DESTINATIONS));
+        let (from, to) = (self.rng.weighted(&SOURCES), self.rng.weighted(&DESTINATIONS));
         notes.extend(from.note(true));
         notes.extend(to.note(false));
         // Most packets come from their own link. Linux tells one source at most once a second that there is no
@@ -125,19 +126,9 @@ impl<'a> Generator<'a> {
         if self.rng.chance(12) {
             notes.push(self.spoil(&mut ip));
         }
-        let frame = self.frame(&ip, port, &mut notes);
+        let (group, link) = (Mac([1, 0, 0x5e, 1, 2, 3]), Link { port });
+        let frame = frame(&mut self.rng, (ETHERTYPE_IP, &ip.build()), group, link, &mut notes);
         Ok(Sent { id, port, frame, notes })
-    }
-
-    fn place(&mut self, mix: &[(Place, u32)]) -> Place {
-        let mut left = self.rng.within(1..=mix.iter().map(|(_, share)| share).sum());
-        for (place, share) in mix {
-            if left <= *share {
-                return *place;
-            }
-            left -= share;
-        }
-        Place::Host
     }
 
     /// An address of that sort, of any link or beyond.
@@ -299,32 +290,42 @@ impl<'a> Generator<'a> {
             }
         }
     }
+}
 
-    fn frame(&mut self, ip: &Ip, port: usize, notes: &mut Vec<&'static str>) -> Vec<u8> {
-        let link = Link { port };
-        let router = link.router_mac();
-        let (to, ethertype, note) = match self.rng.within(1..=100) {
-            1 => (Mac([2, 0, 0, 0, 9, 9]), ETHERTYPE_IP, Some("other station's frame")),
-            2 => (Mac::BROADCAST, ETHERTYPE_IP, Some("link broadcast")),
-            3 => (Mac([1, 0, 0x5e, 1, 2, 3]), ETHERTYPE_IP, Some("link multicast")),
-            4 => (router, self.rng.pick(&[0x0801, 0x8847, 0x86dd, 0x0040]), Some("EtherType")),
-            _ => (router, ETHERTYPE_IP, None),
-        };
-        notes.extend(note);
-        let mut frame = ethernet(to, link.host_mac(), ethertype, &ip.build());
-        match self.rng.within(1..=100) {
-            1..=5 if frame.len() < 200 => {
-                let extra = self.rng.within(1..=46) as usize;
-                frame.extend(self.rng.octets(extra));
-                notes.push("octets behind the packet");
-            }
-            6..=7 => {
-                let left = 15 + self.rng.index(frame.len() - 15);
-                frame.truncate(left);
-                notes.push("truncated");
-            }
-            _ => {}
+/// A frame from a link's host with a packet of this EtherType, now and then to another station, a link-layer group or
+/// of another type, with octets behind the packet, or cut.
+pub(crate) fn frame(
+    rng: &mut Rng,
+    (ethertype, packet): (u16, &[u8]),
+    group: Mac,
+    link: Link,
+    notes: &mut Vec<&'static str>,
+) -> Vec<u8> {
+    let router = link.router_mac();
+    let (to, ethertype, note) = match rng.within(1..=100) {
+        1 => (Mac([2, 0, 0, 0, 9, 9]), ethertype, Some("other station's frame")),
+        2 => (Mac::BROADCAST, ethertype, Some("link broadcast")),
+        3 => (group, ethertype, Some("link multicast")),
+        4 => {
+            let other = if ethertype == ETHERTYPE_IP { ETHERTYPE_IP6 } else { ETHERTYPE_IP };
+            (router, rng.pick(&[0x0801, 0x8847, other, 0x0040]), Some("EtherType"))
         }
-        frame
+        _ => (router, ethertype, None),
+    };
+    notes.extend(note);
+    let mut frame = ethernet(to, link.host_mac(), ethertype, packet);
+    match rng.within(1..=100) {
+        1..=5 if frame.len() < 200 => {
+            let extra = rng.within(1..=46) as usize;
+            frame.extend(rng.octets(extra));
+            notes.push("octets behind the packet");
+        }
+        6..=7 => {
+            let left = 15 + rng.index(frame.len() - 15);
+            frame.truncate(left);
+            notes.push("truncated");
+        }
+        _ => {}
     }
+    frame
 }

@@ -168,7 +168,7 @@ struct Maker<'a> {
 
 impl Maker<'_> {
     fn packet(&mut self, id: u16) -> Result<Planned> {
-        let kind = self.kind();
+        let kind = self.rng.weighted(&MIX);
         let (mut ip, fate) = match kind {
             Kind::ToHost => self.for_host(id),
             Kind::ToPrefix => self.for_prefix(id)?,
@@ -195,17 +195,6 @@ impl Maker<'_> {
             frame.truncate(self.rng.within(15..=33) as usize);
         }
         Ok(Planned { kind, frame, fate })
-    }
-
-    fn kind(&mut self) -> Kind {
-        let mut left = self.rng.within(1..=MIX.iter().map(|(_, share)| share).sum());
-        for (kind, share) in MIX {
-            if left <= share {
-                return kind;
-            }
-            left -= share;
-        }
-        Kind::ToHost
     }
 
     fn spoil(&mut self, kind: Kind, ip: &mut Ip) {

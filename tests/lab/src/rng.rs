@@ -39,6 +39,18 @@ impl Rng {
         choices[self.index(choices.len())]
     }
 
+    /// One of `choices`, each as often as the number with it says.
+    pub fn weighted<T: Copy>(&mut self, choices: &[(T, u32)]) -> T {
+        let mut left = self.within(1..=choices.iter().map(|(_, share)| share).sum());
+        for &(choice, share) in choices {
+            if left <= share {
+                return choice;
+            }
+            left -= share;
+        }
+        choices[0].0
+    }
+
     /// True `percent` times out of a hundred.
     pub fn chance(&mut self, percent: u32) -> bool {
         self.within(1..=100) <= percent

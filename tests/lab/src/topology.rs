@@ -8,7 +8,7 @@
 //!
 //! The network 10.N.0.0/16 is behind hN.
 
-use std::net::Ipv4Addr;
+use std::net::{Ipv4Addr, Ipv6Addr};
 
 use crate::Result;
 use crate::capture::RawPort;
@@ -80,6 +80,50 @@ impl Link {
     /// The router's hardware address on the link.
     pub fn router_mac(self) -> Mac {
         Mac([2, 0, 0, 0, self.number(), 1])
+    }
+
+    /// The host's IPv6 address.
+    pub fn host6(self) -> Ipv6Addr {
+        self.address6(2)
+    }
+
+    /// The IPv6 address of the second neighbour.
+    pub fn neighbour6(self) -> Ipv6Addr {
+        self.address6(3)
+    }
+
+    /// The router's IPv6 address on the link.
+    pub fn router6(self) -> Ipv6Addr {
+        self.address6(1)
+    }
+
+    /// The first address of the link's IPv6 /64.
+    pub fn subnet6(self) -> Ipv6Addr {
+        self.address6(0)
+    }
+
+    /// The host's link-local address.
+    pub fn host_local(self) -> Ipv6Addr {
+        Ipv6Addr::new(0xfe80, 0, 0, 0, 0, 0, self.number().into(), 2)
+    }
+
+    /// The router's link-local address.
+    pub fn router_local(self) -> Ipv6Addr {
+        Ipv6Addr::new(0xfe80, 0, 0, 0, 0, 0, self.number().into(), 1)
+    }
+
+    /// Whether the router has this address on the link.
+    pub fn is_router6(self, address: Ipv6Addr) -> bool {
+        [self.router6(), self.router_local()].contains(&address)
+    }
+
+    fn address6(self, host: u16) -> Ipv6Addr {
+        Ipv6Addr::new(0x2001, 0xdb8, self.number().into(), 0, 0, 0, 0, host)
+    }
+
+    /// An IPv6 /48 behind the host: routed to its link-local address, though nobody there answers. Its first address.
+    pub fn behind6(self) -> Ipv6Addr {
+        Ipv6Addr::new(0x2001, 0xdb8, 0x100 + u16::from(self.number()), 0, 0, 0, 0, 0)
     }
 
     /// The link's MTU in octets.

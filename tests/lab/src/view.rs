@@ -3,6 +3,8 @@
 use std::net::Ipv4Addr;
 
 use crate::packets::{ETHERNET, ETHERTYPE_ARP, ETHERTYPE_IP, ICMP, Mac, checksum};
+use crate::packets6::ETHERTYPE_IP6;
+use crate::view6::Packet6;
 
 /// A frame with its Ethernet header taken apart.
 #[derive(Clone, Copy, Debug)]
@@ -29,6 +31,11 @@ impl<'a> Frame<'a> {
     /// The IPv4 packet in it, if there is a well-formed one.
     pub fn ip(&self) -> Option<Packet<'a>> {
         if self.ethertype == ETHERTYPE_IP { Packet::parse(self.payload) } else { None }
+    }
+
+    /// The IPv6 packet in it, if there is a well-formed one.
+    pub fn ip6(&self) -> Option<Packet6<'a>> {
+        if self.ethertype == ETHERTYPE_IP6 { Packet6::parse(self.payload) } else { None }
     }
 
     /// For an ARP request (RFC 826): who asks (hardware and IP address), and for which address.

@@ -392,6 +392,10 @@ fn two_ipv6_hosts(topology: &Topology) -> Result<()> {
     let lost = Ip6::new(b, global(3, 9), UDP, vec![4; 30]);
     send(1, &lost)?;
     forwarded(1, &told(global(1, 1), b, 1, 0, 0, &lost))?;
+    // An error about a packet to one of the router's addresses comes from that (RFC 4443 §2.2 (a)).
+    let unheard = Ip6::new(a, global(2, 1), UDP, vec![5; 30]);
+    send(0, &unheard)?;
+    forwarded(0, &told(global(2, 1), a, 1, 4, 0, &unheard))?;
     let ping = Ip6::new(a, global(1, 1), ICMP6, icmp6((a, global(1, 1)), (128, 0), 9, b"are you there?"));
     send(0, &ping)?;
     let reply = icmp6((global(1, 1), a), (129, 0), 9, b"are you there?");

@@ -2,10 +2,13 @@
 
 use std::net::Ipv4Addr;
 
-use lab::differential::{Difference, Foreseen, Output, timestamp_options};
+use lab::differential::{Difference, Foreseen};
+use lab::output::{Output, timestamp_options};
 use lab::packets::{TCP, UDP, checksum};
 use lab::topology::Link;
 use lab::view::{Frame, Packet};
+
+use crate::outputs::{Error, NO_ADDRESS, is_forwarded, kinds, octet};
 
 /// All of them; the first that matches counts. Redirects are left aside in all but the first.
 pub const LIST: &[Foreseen] = &[
@@ -157,25 +160,7 @@ pub const LIST: &[Foreseen] = &[
     },
 ];
 
-/// An ICMP error without what the two may differ in.
-#[derive(Clone, PartialEq, Eq)]
-struct Error {
-    port: usize,
-    source: Ipv4Addr,
-    /// All but source and quote.
-    rest: Output,
-    quote: Vec<u8>,
-}
-
 impl Error {
-    fn of(output: &Output) -> Option<Error> {
-        let mut rest = output.clone();
-        let Output::Error { port, source, quote, .. } = &mut rest else { return None };
-        let (port, source, quote) =
-            (*port, std::mem::replace(source, Ipv4Addr::UNSPECIFIED), std::mem::take(quote));
-        Some(Error { port, source, rest, quote })
-    }
-
     /// Without what forwarding changes in a header: TTL, checksum, options.
     fn without_changes(&self) -> Error {
         let mut error = self.clone();
@@ -198,17 +183,13 @@ impl Error {
 
     /// Without its source and what forwarding changes.
     fn without_source(&self) -> Error {
-        Error { source: Ipv4Addr::UNSPECIFIED, ..self.without_changes() }
+        Error { source: NO_ADDRESS, ..self.without_changes() }
     }
 }
 
 /// Whether both routers sent one ICMP error, and the two compare as asked for.
 fn alike(d: &Difference, compare: fn(&Error, &Error) -> bool) -> bool {
-    let ([ours], [theirs]) = (&without_redirects(d)[..], d.theirs) else { return false };
-    match (Error::of(ours), Error::of(theirs)) {
-        (Some(ours), Some(theirs)) => compare(&ours, &theirs),
-        _ => false,
-    }
+    Error::pair(&without_redirects(d), d.theirs).is_some_and(|(ours, theirs)| compare(&ours, &theirs))
 }
 
 /// What our router sent but for right redirects: to a neighbour that sent the packet, by the port by which it came, to
@@ -227,22 +208,9 @@ fn without_redirects(d: &Difference) -> Vec<Output> {
     d.ours.iter().filter(|output| !is_redirect(output)).cloned().collect()
 }
 
-/// Types and codes of our ICMP errors, redirects left aside, if there is nothing else.
+/// [`kinds`] of what our router sent, redirects left aside.
 fn errors(d: &Difference) -> Vec<(u8, u8)> {
-    let kind = |output: &Output| match output {
-        Output::Error { kind, code, .. } => (*kind, *code),
-        _ => (0, 0),
-    };
-    without_redirects(d).iter().map(kind).collect()
-}
-
-fn is_forwarded(outputs: &[Output]) -> bool {
-    outputs.iter().any(|output| matches!(output, Output::Forwarded { .. }))
-}
-
-/// An octet of the frame that was sent; 0 if it is cut before that.
-fn octet(d: &Difference, at: usize) -> u8 {
-    d.sent.frame.get(at).copied().unwrap_or(0)
+    kinds(&without_redirects(d))
 }
 
 fn has_options(d: &Difference) -> bool {

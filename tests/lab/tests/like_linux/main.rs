@@ -1,14 +1,19 @@
 //! Random packets through a router and through Linux: whatever differs must have been foreseen.
 
 mod foreseen;
+mod foreseen6;
+mod ipv6;
+mod outputs;
 
+use std::env;
 use std::fs;
 use std::time::Duration;
 
-use lab::differential::{Comparison, Foreseen, Output};
+use lab::differential::{Comparison, Foreseen};
 use lab::exchange::Exchange;
 use lab::linux::LinuxRouter;
 use lab::netns;
+use lab::output::Output;
 use lab::packets::ICMP;
 use lab::random_packets::{Generator, Sent};
 use lab::routebricks::{Launch, Routebricks};
@@ -17,8 +22,17 @@ use lab::table::{RouteTable, synthetic};
 use lab::topology::{Hosts, Link, Topology};
 use lab::{Context, Error, Result};
 
+/// How many packets, unless the environment variable says otherwise. With far fewer, rare differences do not occur.
 const PACKETS: usize = 100_000;
+const VARIABLE: &str = "LAB_PACKETS";
 const SEED: u64 = 2009;
+
+fn count() -> Result<usize> {
+    match env::var(VARIABLE) {
+        Ok(text) => text.parse().cannot(|| format!("read {VARIABLE}={text}")),
+        Err(_) => Ok(PACKETS),
+    }
+}
 
 /// 300 prefixes by way of all neighbours, and the subnets.
 fn table() -> RouteTable {
@@ -33,7 +47,7 @@ fn table() -> RouteTable {
 
 fn packets(table: &RouteTable) -> Result<Vec<Sent>> {
     let mut generator = Generator::new(SEED, table);
-    (0..PACKETS).map(|_| generator.packet()).collect()
+    (0..count()?).map(|_| generator.packet()).collect()
 }
 
 struct Linux {
@@ -68,16 +82,26 @@ fn our_router_is_like_linux() -> Result<()> {
     let mut theirs = linux(&table)?;
     let packets = packets(&table)?;
     let comparison = Comparison::run(&mut ours, &mut theirs.exchange, &packets, foreseen::LIST)?;
-    println!("{}", comparison.report(foreseen::LIST));
-    assert_eq!(comparison.sent, PACKETS);
-    assert_eq!(comparison.unforeseen, 0, "{}", comparison.report(foreseen::LIST));
-    // A predicate that matches nothing describes nothing.
-    for foreseen in foreseen::LIST {
-        assert!(comparison.foreseen.contains_key(foreseen.name), "{} does not occur", foreseen.name);
-    }
+    judge(&comparison, packets.len(), foreseen::LIST);
     let wrong: Vec<_> = router.stop()?.into_iter().filter(|check| !check.holds).collect();
     assert!(wrong.is_empty(), "{wrong:?}");
     Ok(())
+}
+
+/// Every difference has been foreseen, and all that are foreseen occur: a predicate that matches nothing describes
+/// nothing.
+fn judge(comparison: &Comparison, packets: usize, list: &[Foreseen]) {
+    let report = comparison.report(list);
+    println!("{report}");
+    assert_eq!(comparison.sent, packets);
+    assert_eq!(comparison.unforeseen, 0, "{report}");
+    for foreseen in list {
+        assert!(
+            comparison.foreseen.contains_key(foreseen.name),
+            "{} does not occur:\n{report}",
+            foreseen.name
+        );
+    }
 }
 
 /// Two Linuxes that meet a packet without a route around the turn of a second may differ, and in nothing else.
@@ -104,10 +128,10 @@ fn linux_is_like_linux() -> Result<()> {
     let packets = packets(&table)?;
     let comparison = Comparison::run(&mut one.exchange, &mut other.exchange, &packets, ONCE_A_SECOND)?;
     println!("{}", comparison.report(ONCE_A_SECOND));
-    assert_eq!(comparison.sent, PACKETS);
+    assert_eq!(comparison.sent, packets.len());
     assert_eq!(comparison.unforeseen, 0, "{}", comparison.report(ONCE_A_SECOND));
     let by_chance: usize = comparison.foreseen.values().sum();
-    assert!(by_chance <= 8, "{}", comparison.report(ONCE_A_SECOND));
+    assert!(by_chance <= packets.len().div_ceil(12_500), "{}", comparison.report(ONCE_A_SECOND));
     Ok(())
 }
 
