@@ -24,6 +24,7 @@ const LINUX_COMMANDS: &[&str] = &[
     "routebricks router eth1 eth2",
     "routebricks router eth1 eth2 --print-config",
     "routebricks router eth1 eth2 --fpm",
+    "routebricks router --settings router.toml",
     "routebricks show routes",
     "routebricks show neighbours",
     "routebricks show elements",
