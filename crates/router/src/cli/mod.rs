@@ -5,6 +5,7 @@ mod elements;
 mod fmt;
 mod graph;
 mod output;
+mod reload;
 mod router;
 mod run;
 mod settings;
@@ -55,7 +56,7 @@ enum Command {
 }
 
 /// How many workers a configuration has.
-#[derive(Debug, Args)]
+#[derive(Clone, Debug, Args)]
 struct Workers {
     /// Workers: threads that each own their queues and their instances of the elements [default: 1]
     #[arg(short = 'j', long, value_name = "N")]

@@ -1,5 +1,6 @@
 //! `router`: a complete router on some interfaces, with Linux as its control plane.
 
+use super::reload::Reload;
 use super::run::{Processors, announce, http_address, processors};
 use super::settings::{Settings, repeated};
 use super::{Done, Output, Workers, failed};
@@ -15,7 +16,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 /// Arguments of `router`.
-#[derive(Debug, Args)]
+#[derive(Clone, Debug, Args)]
 pub struct RouterArgs {
     /// Linux interfaces; each becomes a port, and a twin of the same name takes its place in Linux
     #[arg(value_name = "PORT", required_unless_present = "settings")]
@@ -51,8 +52,13 @@ pub struct RouterArgs {
 }
 
 impl RouterArgs {
+    /// Whether there is a file that may change.
+    pub(super) fn has_file(&self) -> bool {
+        self.settings.is_some()
+    }
+
     /// What the command line says, and the settings file where it says nothing.
-    fn settings(&self) -> Result<Settings, Reported> {
+    pub(super) fn settings(&self) -> Result<Settings, Reported> {
         let file = self.settings.as_deref().map(Settings::load).transpose()?.unwrap_or_default();
         let given = |here: &Vec<String>, there| if here.is_empty() { there } else { here.clone() };
         let settings = Settings {
@@ -108,9 +114,9 @@ pub fn router(args: &RouterArgs) -> Done {
     let options = RunOptions {
         workers: settings.workers.unwrap_or(1).into(),
         burst: 64,
-        cpus: settings.cpus.unwrap_or_default(),
+        cpus: settings.cpus.clone().unwrap_or_default(),
         simulated: None,
-        eal: settings.eal,
+        eal: settings.eal.clone(),
         read: Vec::new(),
         tables,
         service: Arc::new(Service::from_environment()),
@@ -129,7 +135,8 @@ pub fn router(args: &RouterArgs) -> Done {
         }
         let server = Server::start(router.clone(), router.devices().ports(), settings.http);
         let server = server.inspect(announce).map_err(|e| e.to_string())?;
-        Ok((server, control))
+        let reload = Reload::on_signal(router, args, &settings).map_err(|e| format!("SIGHUP: {e}"))?;
+        Ok((server, control, reload))
     };
     // Devices are opened where the ports are.
     namespaces.enter_private().map_err(failed)?;

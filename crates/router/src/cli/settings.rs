@@ -89,6 +89,21 @@ impl Settings {
     }
 }
 
+impl Settings {
+    /// What differs from others, but the limits of punting.
+    pub fn fixed_differences(&self, other: &Settings) -> Vec<&'static str> {
+        let same = [
+            self.ports == other.ports,
+            self.workers == other.workers,
+            self.cpus == other.cpus,
+            self.fpm == other.fpm,
+            self.http == other.http,
+            self.eal == other.eal,
+        ];
+        SETTINGS.into_iter().zip(same).filter(|(_, same)| !same).map(|(name, _)| name).collect()
+    }
+}
+
 /// Where a name stands again that stood before, and where that was.
 pub fn repeated(names: &[String]) -> impl Iterator<Item = (usize, usize)> {
     (1..names.len()).filter_map(|i| Some((i, names[..i].iter().position(|name| *name == names[i])?)))

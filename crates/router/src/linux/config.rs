@@ -1,6 +1,7 @@
 //! The configuration of a complete router, as a Click text.
 
 use super::twins::Port;
+use graph::Router;
 use std::fmt::Write;
 
 /// What goes to the IPv4 path, and to the IPv6 path; then what does not, but looks like it: IPv6 with hop-by-hop options,
@@ -24,6 +25,21 @@ pub struct PuntLimits {
 }
 
 impl PuntLimits {
+    /// Sets these limits in a running router with so many ports.
+    ///
+    /// # Errors
+    /// What the router says.
+    pub fn apply(&self, router: &Router, ports: usize) -> Result<(), String> {
+        let all = [("protocols", self.protocols), ("neighbours", self.neighbours), ("others", self.others)];
+        for port in 0..ports {
+            for (handler, limit) in all {
+                let text = limit.map_or(String::new(), |limit| limit.to_string());
+                router.write(&format!("punt{port}"), handler, &text).map_err(|e| e.to_string())?;
+            }
+        }
+        Ok(())
+    }
+
     /// The arguments of `PuntLimiter`, in parentheses if there are any.
     fn arguments(&self) -> String {
         let all = [("PROTOCOLS", self.protocols), ("NEIGHBOURS", self.neighbours), ("OTHERS", self.others)];

@@ -14,6 +14,9 @@ use lab::routebricks::binary;
 use lab::wait::wait_until;
 use lab::{Context, Error, Result};
 
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+
 use super::stage::{LIMIT, Stage};
 
 /// What the service manager wants to hear from at least this often.
@@ -165,6 +168,33 @@ fn settings_come_from_a_file() -> Result<()> {
         .filter_map(|row| row["config"].as_str())
         .collect();
     assert_eq!(limits, ["NEIGHBOURS 0, OTHERS 200"; 2], "{rows:?}");
+    let punt = |kind: &str| -> Result<(u64, Option<u64>)> {
+        let rows = stage.router.rows("punt")?;
+        assert_eq!(rows.len(), 6, "{rows:?}");
+        let row = rows.iter().find(|row| row["port"] == "eth1" && row["kind"] == kind);
+        let row = row.ok_or_else(|| Error::new(format!("no {kind} of eth1: {rows:?}")))?;
+        Ok((row["passed_packets"].as_u64().unwrap_or(0), row["limit_packets_per_s"].as_u64()))
+    };
+    assert_eq!(
+        (punt("others")?.1, punt("neighbours")?.1, punt("protocols")?.1),
+        (Some(200), None, Some(50_000))
+    );
+    let before = punt("others")?.0;
+    stage.hosts[0].run("ping", &["-c5", "-i0.05", "-q", "10.1.0.1"])?;
+    assert!((5..50).contains(&(punt("others")?.0 - before)), "{} {before}", punt("others")?.0);
+    // While it runs only limits change, and nothing at all if something else is said, too.
+    let reload = |text: &str, said: &str| -> Result<()> {
+        fs::write(&file, text).cannot(|| format!("write {file}"))?;
+        let id = i32::try_from(stage.router.process().id()).cannot(|| "send SIGHUP".to_owned())?;
+        kill(Pid::from_raw(id), Signal::SIGHUP).cannot(|| "send SIGHUP".to_owned())?;
+        wait_until(said, LIMIT, || Ok(stage.router.process().printed()?.contains(said).then_some(())))
+    };
+    reload("workers = 3\n[punt]\nothers = 9\n", "the settings differ in workers; everything stays as it is")?;
+    reload("workers = 2\n[punt]\nother = 9\n", "the settings cannot be used; everything stays as it is")?;
+    assert_eq!(punt("others")?.1, Some(200));
+    reload("workers = 2\n[punt]\nothers = 300\n", "limits of punting are as the settings say now")?;
+    assert_eq!((punt("others")?.1, punt("neighbours")?.1), (Some(300), Some(5000)));
+    stage.wait_for_ping(0, "10.2.0.2", true)?;
     stage.end()
 }
 

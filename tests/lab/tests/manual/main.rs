@@ -26,6 +26,7 @@ const LINUX_COMMANDS: &[&str] = &[
     "routebricks router eth1 eth2 --fpm",
     "routebricks router --settings router.toml",
     "routebricks show routes",
+    "routebricks show punt",
     "routebricks show neighbours",
     "routebricks show elements",
     "ip address add 10.1.0.1/24 dev eth1",
