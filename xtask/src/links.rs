@@ -7,7 +7,8 @@ use std::path::{Path, PathBuf};
 const FOLDERS: &[&str] = &[".", "docs", "docs/decisions", "fuzz"];
 
 /// A word in backticks that starts like this is a file of the repository.
-const ROOMS: &[&str] = &["bench/", "crates/", "conf/", "docs/", "fuzz/", "scripts/", "tests/", "xtask/"];
+const ROOMS: &[&str] =
+    &["bench/", "crates/", "conf/", "deploy/", "docs/", "fuzz/", "scripts/", "tests/", "xtask/"];
 
 /// Checks every page under `root`. The error lists everything that is wrong, one finding a line.
 pub fn check(root: &Path) -> Result<(), String> {

@@ -31,6 +31,8 @@ const RUNTIME: &str = "XDG_RUNTIME_DIR";
 pub struct Launch {
     /// The binary.
     pub program: PathBuf,
+    /// What starts it, if something does, such as `env NAME=VALUE`.
+    pub starter: Vec<String>,
     /// Its arguments.
     pub arguments: Vec<String>,
     /// It is ready when it has printed a line that contains this.
@@ -53,6 +55,7 @@ impl Launch {
         let words = [&["run", file.as_str()], arguments].concat();
         Ok(Launch {
             program: binary()?,
+            starter: Vec::new(),
             arguments: words.into_iter().map(str::to_owned).collect(),
             ready: "routebricks: ready:".to_owned(),
             limit: START,
@@ -102,11 +105,19 @@ pub struct Routebricks {
 impl Routebricks {
     /// Starts it and waits until it is ready. Its log is `DIRECTORY/routebricks.log`.
     pub fn start(namespace: &Namespace, launch: Launch, directory: &Path) -> Result<Routebricks> {
-        let command = namespace.command(&launch.program.display().to_string());
+        let program = launch.program.display().to_string();
+        let command = match launch.starter.split_first() {
+            Some((starter, rest)) => {
+                let mut command = namespace.command(starter);
+                command.args(rest).arg(program);
+                command
+            }
+            None => namespace.command(&program),
+        };
         Routebricks::spawn(command, launch, directory)
     }
 
-    /// Starts it outside any namespace, and waits until it is ready.
+    /// Starts it outside any namespace, without its starter, and waits until it is ready.
     pub fn start_here(launch: Launch, directory: &Path) -> Result<Routebricks> {
         Routebricks::spawn(netns::command(&launch.program), launch, directory)
     }

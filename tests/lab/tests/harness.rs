@@ -27,6 +27,7 @@ fn script(text: &str, show: Option<&str>) -> Launch {
     let arguments = |text: &str| vec!["-c".to_owned(), text.to_owned()];
     Launch {
         program: PathBuf::from("sh"),
+        starter: Vec::new(),
         arguments: arguments(text),
         ready: "ready".to_owned(),
         limit: Duration::from_secs(5),

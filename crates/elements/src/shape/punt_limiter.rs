@@ -17,6 +17,12 @@
 //! # Ports
 //! One input, one output; push or pull. Packets must be Ethernet frames.
 //!
+//! # Handlers
+//! | name | | |
+//! |---|---|---|
+//! | `protocols`, `neighbours`, `others` | rw | limit in frames a second; 0 = none; written empty, the default |
+//! | `table` | r | lines of kind, frames passed, frames lost, limit |
+//!
 //! # Losses
 //! - `protocols`: more frames of protocols than may be.
 //! - `neighbours`: more frames of neighbours than may be.
@@ -30,13 +36,19 @@
 //! ```
 
 use crate::icmp::rate::Rate;
-use graph::{Agnostic, Args, Class, ConfigErrors, Configure, Cx, LocalCx, Loss, Nanos, Out, Simple, Spec};
+use epoch::{Count, PerWorker};
+use graph::{
+    Agnostic, Args, Class, ConfigErrors, Configure, Cx, Handlers, LocalCx, Loss, Nanos, Out, Simple, Spec,
+    value,
+};
 use packet::Batch;
 use packet::wire::ethernet::{self, Header};
 use packet::wire::ipv4::{self, Ipv4};
 use packet::wire::ipv6::{self, Ipv6};
+use std::fmt::Write;
 use std::sync::Arc;
-use std::sync::atomic::AtomicU64;
+use std::sync::atomic::Ordering::Relaxed;
+use std::sync::atomic::{AtomicU32, AtomicU64};
 
 /// What a frame is, and for which reason it is lost if there are too many of these.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -104,18 +116,27 @@ fn kind_of_protocol(protocol: u8, rest: &[u8]) -> Kind {
     if is_ours { Kind::Protocols } else { Kind::Others }
 }
 
+/// By [`Kind`]: argument, handler, and limit in frames a second.
+const KINDS: [(&str, &str, u32); 3] =
+    [("PROTOCOLS", "protocols", 50_000), ("NEIGHBOURS", "neighbours", 5_000), ("OTHERS", "others", 10_000)];
+
 /// See the module.
 #[derive(Debug)]
 pub struct PuntLimiter {
-    /// By [`Kind`]; none without a limit.
-    limits: [Option<Rate>; 3],
+    /// By [`Kind`]; 0 = none.
+    limits: [AtomicU32; 3],
     due: [AtomicU64; 3],
+    /// By [`Kind`] what passed, and behind that what was lost.
+    counts: PerWorker<[Count; 6]>,
 }
 
 /// One worker's part of [`PuntLimiter`].
 #[derive(Debug)]
 pub struct LocalPuntLimiter {
     shared: Arc<PuntLimiter>,
+    worker: usize,
+    /// What the limits come to, as last seen.
+    rates: [(u32, Option<Rate>); 3],
 }
 
 impl Class for PuntLimiter {
@@ -123,36 +144,62 @@ impl Class for PuntLimiter {
         Spec { losses: &["protocols", "neighbours", "others"], ..Spec::new("PuntLimiter", "1/1", "a/a") };
     type Local = Agnostic<LocalPuntLimiter>;
 
-    fn configure(args: &mut Args, _: &Configure<'_>) -> Result<PuntLimiter, ConfigErrors> {
-        let limits =
-            [("PROTOCOLS", 50_000), ("NEIGHBOURS", 5_000), ("OTHERS", 10_000)].map(|(name, default)| {
-                let rate: u32 = args.keyword(name, default);
-                Rate::new(rate, rate / 10)
-            });
+    fn configure(args: &mut Args, cx: &Configure<'_>) -> Result<PuntLimiter, ConfigErrors> {
+        let limits = KINDS.map(|(name, _, default)| AtomicU32::new(args.keyword(name, default)));
         args.finish()?;
-        Ok(PuntLimiter { limits, due: Default::default() })
+        Ok(PuntLimiter { limits, due: Default::default(), counts: PerWorker::new(cx.workers) })
     }
 
-    fn local(self: &Arc<Self>, _: &LocalCx) -> Self::Local {
-        Agnostic(LocalPuntLimiter { shared: self.clone() })
+    fn local(self: &Arc<Self>, cx: &LocalCx) -> Self::Local {
+        Agnostic(LocalPuntLimiter { shared: self.clone(), worker: cx.worker, rates: Default::default() })
+    }
+
+    fn handlers(h: &mut Handlers<PuntLimiter>) {
+        for (kind, (_, name, default)) in KINDS.into_iter().enumerate() {
+            h.read(name, move |c| c.limits[kind].load(Relaxed).to_string());
+            h.write(name, move |c, text, _| {
+                let limit = if text.trim().is_empty() { default } else { value(text)? };
+                c.limits[kind].store(limit, Relaxed);
+                Ok(())
+            });
+        }
+        h.read("table", PuntLimiter::table);
     }
 }
 
 impl PuntLimiter {
-    fn admit(&self, frame: &[u8], now: Nanos) -> Result<(), Loss> {
-        let kind = kind(frame) as usize;
-        let (Some(limit), Some(due)) = (self.limits.get(kind), self.due.get(kind)) else { return Ok(()) };
-        match limit.is_none_or(|limit| limit.take(due, now)) {
-            true => Ok(()),
-            false => Err(Loss(kind as u16)),
+    fn table(&self) -> String {
+        let mut text = String::new();
+        for (kind, (_, name, _)) in KINDS.iter().enumerate() {
+            let [passed, lost] = [kind, kind + KINDS.len()].map(|i| self.counts.sum(|c| c[i].get()));
+            let _ = writeln!(text, "{name} {passed} {lost} {}", self.limits[kind].load(Relaxed));
         }
+        text
+    }
+
+    fn admit(&self, frame: &[u8], rates: &[(u32, Option<Rate>); 3], now: Nanos) -> (Kind, bool) {
+        let kind = kind(frame);
+        let (limit, due) = (rates[kind as usize].1, &self.due[kind as usize]);
+        (kind, limit.is_none_or(|limit| limit.take(due, now)))
     }
 }
 
 impl Simple for LocalPuntLimiter {
     fn act(&mut self, batch: &mut Batch, cx: &Cx<'_>, out: &mut Out<'_>) {
         let shared = &*self.shared;
-        batch.retain_ok(|packet| shared.admit(packet.data(), cx.now), |packet, loss| out.lose(packet, loss));
+        for ((seen, rate), limit) in self.rates.iter_mut().zip(&shared.limits) {
+            let limit = limit.load(Relaxed);
+            if limit != *seen {
+                (*seen, *rate) = (limit, Rate::new(limit, limit / 10));
+            }
+        }
+        let counts = &shared.counts[self.worker];
+        let admit = |frame: &[u8]| {
+            let (kind, passes) = shared.admit(frame, &self.rates, cx.now);
+            counts[kind as usize + if passes { 0 } else { KINDS.len() }].add(1);
+            if passes { Ok(()) } else { Err(Loss(kind as u16)) }
+        };
+        batch.retain_ok(|packet| admit(packet.data()), |packet, loss| out.lose(packet, loss));
     }
 }
 
@@ -225,5 +272,23 @@ mod tests {
         lab.run();
         assert_eq!(lab.kept("k").len(), 10 + 50 + 1);
         assert_eq!(lab.0.losses(), ["l.others = 40"]);
+        let table = "protocols 50 0 0\nneighbours 0 0 5000\nothers 11 40 100\n";
+        assert_eq!(lab.0.read("l.table"), table);
+    }
+
+    #[test]
+    fn limits_change_while_it_runs() {
+        let mut lab = Lab::new("f :: Feed -> l :: PuntLimiter(OTHERS 0) -> k :: Keep;");
+        let flood = |lab: &mut Lab, ms| {
+            (0..60).for_each(|_| lab.at(ms, "f", &Frame::new(&ip(1, 0, "08000000"))));
+            lab.run();
+            lab.kept("k").len()
+        };
+        assert_eq!(flood(&mut lab, 0), 60);
+        lab.0.write("l.others", "200").unwrap();
+        assert_eq!((flood(&mut lab, 1000), lab.0.read("l.others")), (20, "200".to_owned()));
+        assert!(lab.0.write("l.others", "-1").is_err());
+        lab.0.write("l.others", "").unwrap();
+        assert_eq!(lab.0.read("l.others"), "10000");
     }
 }

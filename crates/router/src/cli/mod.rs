@@ -5,8 +5,10 @@ mod elements;
 mod fmt;
 mod graph;
 mod output;
+mod reload;
 mod router;
 mod run;
+mod settings;
 mod show;
 mod table;
 mod top;
@@ -54,17 +56,20 @@ enum Command {
 }
 
 /// How many workers a configuration has.
-#[derive(Debug, Args)]
+#[derive(Clone, Debug, Args)]
 struct Workers {
-    /// Workers: threads that each own their queues and their instances of the elements
-    #[arg(short = 'j', long, value_name = "N", default_value_t = 1)]
-    #[arg(value_parser = clap::value_parser!(u16).range(1..=256))]
-    workers: u16,
+    /// Workers: threads that each own their queues and their instances of the elements [default: 1]
+    #[arg(short = 'j', long, value_name = "N")]
+    #[arg(value_parser = clap::value_parser!(u16).range(1..=i64::from(MOST_WORKERS)))]
+    workers: Option<u16>,
 }
+
+/// More workers than this are a mistake.
+const MOST_WORKERS: u16 = 256;
 
 impl Workers {
     fn count(&self) -> usize {
-        self.workers.into()
+        self.workers.unwrap_or(1).into()
     }
 }
 

@@ -1,23 +1,30 @@
 //! `router`: a complete router on some interfaces, with Linux as its control plane.
 
+use super::reload::Reload;
 use super::run::{Processors, announce, http_address, processors};
+use super::settings::{Settings, repeated};
 use super::{Done, Output, Workers, failed};
 use crate::api::Server;
 use crate::config::{Configuration, Reported};
 use crate::linux::{self, Namespaces, Port, Twins, keeper};
-use crate::run::RunOptions;
+use crate::run::{RunOptions, Service};
 use clap::Args;
 use control::Source;
 use std::net::SocketAddr;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
 /// Arguments of `router`.
-#[derive(Debug, Args)]
+#[derive(Clone, Debug, Args)]
 pub struct RouterArgs {
     /// Linux interfaces; each becomes a port, and a twin of the same name takes its place in Linux
-    #[arg(value_name = "PORT", required = true)]
+    #[arg(value_name = "PORT", required_unless_present = "settings")]
     ports: Vec<String>,
+
+    /// Take what the command line does not say from this TOML file
+    #[arg(long, value_name = "FILE")]
+    settings: Option<PathBuf>,
 
     /// Print the configuration instead of running it
     #[arg(long)]
@@ -44,6 +51,35 @@ pub struct RouterArgs {
     eal: Vec<String>,
 }
 
+impl RouterArgs {
+    /// Whether there is a file that may change.
+    pub(super) fn has_file(&self) -> bool {
+        self.settings.is_some()
+    }
+
+    /// What the command line says, and the settings file where it says nothing.
+    pub(super) fn settings(&self) -> Result<Settings, Reported> {
+        let file = self.settings.as_deref().map(Settings::load).transpose()?.unwrap_or_default();
+        let given = |here: &Vec<String>, there| if here.is_empty() { there } else { here.clone() };
+        let settings = Settings {
+            ports: given(&self.ports, file.ports),
+            workers: self.workers.workers.or(file.workers),
+            cpus: self.cpus.clone().map(|list| list.0).or(file.cpus),
+            fpm: self.fpm.or(file.fpm),
+            http: self.http.or(file.http),
+            punt: file.punt,
+            eal: given(&self.eal, file.eal),
+        };
+        if let Some((again, _)) = repeated(&settings.ports).next() {
+            return Err(failed(format!("port {} is given twice", settings.ports[again])));
+        }
+        match (&self.settings, settings.ports.is_empty()) {
+            (Some(file), true) => Err(failed(format!("{}: no ports are given", file.display()))),
+            _ => Ok(settings),
+        }
+    }
+}
+
 /// Arguments of the process that outlives a killed router.
 #[derive(Debug, Args)]
 pub struct KeepArgs {
@@ -63,9 +99,10 @@ const FIRST_LOOK: Duration = Duration::from_secs(30);
 
 /// Runs a router until something asks it to stop, then gives the interfaces back.
 pub fn router(args: &RouterArgs) -> Done {
-    let found = args.ports.iter().enumerate().map(|(i, name)| Port::find(name, i));
+    let settings = args.settings()?;
+    let found = settings.ports.iter().enumerate().map(|(i, name)| Port::find(name, i));
     let ports: Vec<Port> = found.collect::<Result<_, _>>().map_err(failed)?;
-    let text = linux::text(&ports);
+    let text = linux::text(&ports, settings.punt);
     if args.print_config {
         let mut out = Output::stdout();
         out.text(&text);
@@ -75,28 +112,31 @@ pub fn router(args: &RouterArgs) -> Done {
     let tables = graph::Tables::new();
     let published = linux::tables(&tables);
     let options = RunOptions {
-        workers: args.workers.count(),
+        workers: settings.workers.unwrap_or(1).into(),
         burst: 64,
-        cpus: args.cpus.as_ref().map_or(Vec::new(), |p| p.0.clone()),
+        cpus: settings.cpus.clone().unwrap_or_default(),
         simulated: None,
-        eal: args.eal.clone(),
+        eal: settings.eal.clone(),
         read: Vec::new(),
         tables,
+        service: Arc::new(Service::from_environment()),
     };
     let namespaces =
         Namespaces::new(&ports).map_err(|e| failed(format!("cannot make a network namespace: {e}")))?;
     let twins = Twins::take(&namespaces, &ports).map_err(failed)?;
-    let source = args.fpm.map_or(Source::Kernel, Source::Fpm);
+    let source = settings.fpm.map_or(Source::Kernel, Source::Fpm);
     let serve = |router: &Arc<graph::Router>| {
+        options.service.status("reading the kernel's routes");
         let (numbers, cables) = twins.hand_over().map_err(|e| format!("cannot make the twins: {e}"))?;
         let control =
             linux::follow(&numbers, cables, source, published).map_err(|e| format!("netlink: {e}"))?;
         if source == Source::Kernel && !control.wait(FIRST_LOOK) {
             return Err("the kernel's routes cannot be read".to_owned());
         }
-        let server = Server::start(router.clone(), router.devices().ports(), args.http);
+        let server = Server::start(router.clone(), router.devices().ports(), settings.http);
         let server = server.inspect(announce).map_err(|e| e.to_string())?;
-        Ok((server, control))
+        let reload = Reload::on_signal(router, args, &settings).map_err(|e| format!("SIGHUP: {e}"))?;
+        Ok((server, control, reload))
     };
     // Devices are opened where the ports are.
     namespaces.enter_private().map_err(failed)?;

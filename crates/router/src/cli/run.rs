@@ -3,7 +3,7 @@
 use super::{Done, Workers};
 use crate::api::Server;
 use crate::config::{ConfigArgs, Configuration, Reported};
-use crate::run::RunOptions;
+use crate::run::{RunOptions, Service};
 use clap::Args;
 use graph::{Nanos, SECOND};
 use std::net::SocketAddr;
@@ -56,6 +56,7 @@ pub fn run(args: &RunArgs) -> Done {
         eal: args.eal.clone(),
         read: args.read.clone(),
         tables: graph::Tables::new(),
+        service: Arc::new(Service::from_environment()),
     };
     let serve = |router: &Arc<graph::Router>| {
         let server = Server::start(router.clone(), router.devices().ports(), args.http);

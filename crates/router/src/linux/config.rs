@@ -1,6 +1,7 @@
 //! The configuration of a complete router, as a Click text.
 
 use super::twins::Port;
+use graph::Router;
 use std::fmt::Write;
 
 /// What goes to the IPv4 path, and to the IPv6 path; then what does not, but looks like it: IPv6 with hop-by-hop options,
@@ -12,12 +13,49 @@ const MARTIANS: &str = "0.0.0.0/8 127.0.0.0/8 224.0.0.0/4 255.255.255.255";
 /// Unspecified, loopback, IPv4 addresses (RFC 4942 §2.2), multicast.
 const MARTIANS6: &str = "::/127 ::ffff:0:0/96 ff00::/8";
 
-/// The configuration for these ports.
+/// Frames a second that Linux gets of each port at most, by kind; 0 = no limit, none = the default of `PuntLimiter`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct PuntLimits {
+    /// Routing protocols.
+    pub protocols: Option<u32>,
+    /// ARP and neighbour discovery.
+    pub neighbours: Option<u32>,
+    /// Everything else.
+    pub others: Option<u32>,
+}
+
+impl PuntLimits {
+    /// Sets these limits in a running router with so many ports.
+    ///
+    /// # Errors
+    /// What the router says.
+    pub fn apply(&self, router: &Router, ports: usize) -> Result<(), String> {
+        let all = [("protocols", self.protocols), ("neighbours", self.neighbours), ("others", self.others)];
+        for port in 0..ports {
+            for (handler, limit) in all {
+                let text = limit.map_or(String::new(), |limit| limit.to_string());
+                router.write(&format!("punt{port}"), handler, &text).map_err(|e| e.to_string())?;
+            }
+        }
+        Ok(())
+    }
+
+    /// The arguments of `PuntLimiter`, in parentheses if there are any.
+    fn arguments(&self) -> String {
+        let all = [("PROTOCOLS", self.protocols), ("NEIGHBOURS", self.neighbours), ("OTHERS", self.others)];
+        let given = all.iter().filter_map(|(name, limit)| Some(format!("{name} {}", (*limit)?)));
+        let given: Vec<String> = given.collect();
+        if given.is_empty() { String::new() } else { format!("({})", given.join(", ")) }
+    }
+}
+
+/// The configuration for these ports, with these limits for each.
 ///
 /// For each port: IPv4 and IPv6 packets to its address are checked, looked up in the tables that all ports share, and
 /// leave with the header of their next hop. Everything else, and what is for the router itself, has no known neighbour,
 /// lived too long or is too long, goes to the twin as it came; what Linux sends on the twin leaves by the port.
-pub fn text(ports: &[Port]) -> String {
+pub fn text(ports: &[Port], limits: PuntLimits) -> String {
+    let limits = limits.arguments();
     let mut text = String::from("// A router with Linux as its control plane.\n");
     for (i, port) in ports.iter().enumerate() {
         let Port { name, tap, .. } = port;
@@ -26,7 +64,7 @@ pub fn text(ports: &[Port]) -> String {
             "\n// {name}: the port, and its twin in Linux.\n\
              in{i} :: FromDPDKDevice({name});\n\
              out{i} :: ToDPDKDevice({name});\n\
-             punt{i} :: PuntLimiter -> twin{i} :: ToDPDKDevice(tap:{tap});\n\
+             punt{i} :: PuntLimiter{limits} -> twin{i} :: ToDPDKDevice(tap:{tap});\n\
              inject{i} :: FromDPDKDevice(tap:{tap}) -> out{i};\n",
         );
     }
@@ -54,4 +92,16 @@ pub fn text(ports: &[Port]) -> String {
         let _ = writeln!(text, "next{i}[{punt}], next6_{i}[{punt}] -> punt{i};");
     }
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn limits_are_arguments() {
+        assert_eq!(PuntLimits::default().arguments(), "");
+        let limits = PuntLimits { protocols: None, neighbours: Some(0), others: Some(7) };
+        assert_eq!(limits.arguments(), "(NEIGHBOURS 0, OTHERS 7)");
+    }
 }

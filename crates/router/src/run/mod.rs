@@ -1,7 +1,10 @@
 //! Runs a configuration: devices, workers, signals, and an orderly end.
 
+mod service;
 mod signals;
 mod worker;
+
+pub use service::Service;
 
 use crate::words::counted;
 use graph::{Clock, Engine, Nanos, Options, Router, Tables};
@@ -29,6 +32,8 @@ pub struct RunOptions {
     pub read: Vec<String>,
     /// Tables that the configuration may name.
     pub tables: Tables,
+    /// Who is told how the run gets on.
+    pub service: Arc<Service>,
 }
 
 /// Whatever was wrong has been told to the user.
@@ -50,6 +55,7 @@ pub fn run<S>(
         eprintln!("warning: configuration has no elements, exiting");
         return Ok(());
     }
+    options.service.status("opening the devices");
     let devices = OurDevices::new(options);
     let clock = Arc::new(options.simulated.map_or_else(Clock::real, Clock::simulated));
     let graph_options = Options {
@@ -93,12 +99,17 @@ fn drive_all(
     let _signals = signals::stop_on_signal(&run);
     let workers = engines.len();
     let threads: Vec<_> = engines.into_iter().map(|engine| spawn(engine, &run, &options.cpus)).collect();
+    let elements = router.plan().nodes.len();
+    let (elements, workers) = (counted(elements, "element"), counted(workers, "worker"));
+    let buffers = counted(router.pool().capacity(), "buffer");
     if endless {
-        let elements = router.plan().nodes.len();
-        let (elements, workers) = (counted(elements, "element"), counted(workers, "worker"));
-        let buffers = counted(router.pool().capacity(), "buffer");
         eprintln!("routebricks: ready: {elements}, {workers}, {buffers}");
     }
+    options.service.ready(&format!("running: {elements}, {workers}, {buffers}"));
+    let watch = options.service.watch(router.stats()).unwrap_or_else(|e| {
+        eprintln!("warning: the service manager will not hear that this router lives: {e}");
+        None
+    });
     let mut result = Ok(());
     let mut stopped = Vec::new();
     for thread in threads {
@@ -117,6 +128,8 @@ fn drive_all(
             }
         }
     }
+    drop(watch);
+    options.service.stopping();
     result
 }
 

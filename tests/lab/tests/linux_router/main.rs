@@ -1,6 +1,7 @@
 //! `routebricks router`: Linux configures it, BIRD and FRR route it, and packets do not pass Linux.
 
 mod multipath;
+mod service;
 mod stage;
 
 use std::path::Path;

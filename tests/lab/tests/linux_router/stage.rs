@@ -18,6 +18,7 @@ pub struct Stage {
     pub directory: tempfile::TempDir,
     pub hosts: Vec<Namespace>,
     pub inside: Namespace,
+    launch: Launch,
 }
 
 fn end<'a>(namespace: &'a Namespace, interface: &'a str, number: u8) -> End<'a> {
@@ -27,6 +28,15 @@ fn end<'a>(namespace: &'a Namespace, interface: &'a str, number: u8) -> End<'a> 
 impl Stage {
     /// Starts the router and waits until it is ready.
     pub fn new(count: u8, arguments: &[&str]) -> Result<Stage> {
+        Stage::started_by(count, arguments, |_| Ok(Vec::new()))
+    }
+
+    /// The same, with something that starts the router in its namespace.
+    pub fn started_by(
+        count: u8,
+        arguments: &[&str],
+        starter: impl FnOnce(&Namespace) -> Result<Vec<String>>,
+    ) -> Result<Stage> {
         let inside = Namespace::unique("router")?;
         let hosts: Vec<Namespace> =
             (1..=count).map(|n| Namespace::unique(&format!("h{n}"))).collect::<Result<_>>()?;
@@ -54,18 +64,30 @@ impl Stage {
         let words = [&["router"], &ports[..], arguments].concat();
         let launch = Launch {
             program: binary()?,
+            starter: starter(&inside)?,
             arguments: words.into_iter().map(str::to_owned).collect(),
             ready: "routebricks: ready:".to_owned(),
             limit: LIMIT,
             show: Vec::new(),
         };
-        let router = Routebricks::start(&inside, launch, directory.path())?;
-        for n in 1..=count {
-            inside.ip(&format!(
+        let router = Routebricks::start(&inside, launch.clone(), directory.path())?;
+        let stage = Stage { router, directory, hosts, inside, launch };
+        stage.add_addresses()?;
+        Ok(stage)
+    }
+
+    fn add_addresses(&self) -> Result<()> {
+        (1..=self.hosts.len()).try_for_each(|n| {
+            self.inside.ip(&format!(
                 "address add 10.{n}.0.1/24 dev eth{n}\naddress add 2001:db8:{n}::1/64 dev eth{n} nodad\n"
-            ))?;
-        }
-        Ok(Stage { router, directory, hosts, inside })
+            ))
+        })
+    }
+
+    /// Starts the router again after its end.
+    pub fn start_again(&mut self) -> Result<()> {
+        self.router = Routebricks::start(&self.inside, self.launch.clone(), self.directory.path())?;
+        self.add_addresses()
     }
 
     /// Whether one ping from a host is answered within half a second.

@@ -88,6 +88,7 @@ fn commands_for_operators_do_what_they_say() -> Result<()> {
                 "interfaces" => &["\neth1  ", "\neth2  "],
                 "elements" | "runtime" => &["\nFromDPDKDevice@1  ", "\nToDPDKDevice@4  "],
                 "drops" => &["element  class  reason  packets\n"],
+                "punt" => &["element  port  kind  passed  lost  limit/s\n"],
                 "routes" => &["element  prefix  gateway  port\n"],
                 "neighbours" => &["element  address  MAC  state\n"],
                 _ => panic!("{place}: {command}"),

@@ -64,6 +64,16 @@ pub const DROPS: &[Column] = &[
     column("packets", |r| text(&r["packets"])),
 ];
 
+/// Of `show punt`.
+pub const PUNT: &[Column] = &[
+    column("element", |r| text(&r["element"])),
+    column("port", |r| text(&r["port"])),
+    column("kind", |r| text(&r["kind"])),
+    column("passed", |r| text(&r["passed_packets"])),
+    column("lost", |r| text(&r["lost_packets"])),
+    column("limit/s", |r| text(&r["limit_packets_per_s"])),
+];
+
 /// Of `show routes`.
 pub const ROUTES: &[Column] = &[
     column("element", |r| text(&r["element"])),

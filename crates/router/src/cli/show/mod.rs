@@ -39,6 +39,8 @@ enum What {
     Runtime,
     /// Packets lost, by element and reason
     Drops,
+    /// Packets for Linux, by port and kind: passed, lost, and the limit
+    Punt,
     /// Routes of the lookup elements
     #[value(alias = "fib")]
     Routes,
@@ -76,10 +78,12 @@ fn picture(args: &ShowArgs, client: &Client) -> Result<String, String> {
         What::Elements => ("elements", columns::ELEMENTS),
         What::Runtime => ("runtime", columns::RUNTIME),
         What::Drops => ("drops", columns::DROPS),
+        What::Punt => ("punt", columns::PUNT),
         What::Routes => ("routes", columns::ROUTES),
         What::Neighbours => ("neighbours", columns::NEIGHBOURS),
     };
     let rows = match args.what {
+        What::Punt => texts::punt(client)?,
         What::Routes => texts::routes(client)?,
         What::Neighbours => texts::neighbours(client)?,
         _ => client.table(&format!("/api/{name}"))?,

@@ -5,7 +5,24 @@ use serde_json::{Value, json};
 
 /// The routes of all lookup elements.
 pub fn routes(client: &Client) -> Result<Vec<Value>, String> {
-    rows(client, |class| class != "ARPQuerier", route)
+    rows(client, |class| class != "ARPQuerier" && class != PUNT_LIMITER, route)
+}
+
+const PUNT_LIMITER: &str = "PuntLimiter";
+
+/// What Linux gets; the port is known in a router of Linux's routes.
+pub fn punt(client: &Client) -> Result<Vec<Value>, String> {
+    let mut all = rows(client, |class| class == PUNT_LIMITER, limit)?;
+    let elements = client.table("/api/elements")?;
+    for row in &mut all {
+        let number = row["element"].as_str().and_then(|name| name.strip_prefix("punt"));
+        let port = number.and_then(|number| {
+            let out = format!("out{number}");
+            elements.iter().find(|e| e["element"] == out && e["class"] == "ToDPDKDevice")
+        });
+        row["port"] = port.map_or(Value::Null, |port| port["config"].clone());
+    }
+    Ok(all)
 }
 
 /// The neighbours that ARP has found, or Linux.
@@ -57,6 +74,20 @@ fn neighbour(element: &str, line: &str) -> Option<Value> {
     Some(json!({ "element": element, "address": address, "mac": mac.first(), "state": state.join(" ") }))
 }
 
+/// `kind passed lost limit`, where 0 is no limit.
+fn limit(element: &str, line: &str) -> Option<Value> {
+    let words: Vec<&str> = line.split_whitespace().collect();
+    let [kind, passed, lost, limit] = words[..] else { return None };
+    let [passed, lost, limit] = [passed, lost, limit].map(|word| word.parse::<u64>().ok());
+    Some(json!({
+        "element": element,
+        "kind": kind,
+        "passed_packets": passed?,
+        "lost_packets": lost?,
+        "limit_packets_per_s": limit.filter(|limit| *limit > 0),
+    }))
+}
+
 /// `port gateway source destination` of a neighbour; the adjacency of something else is none.
 fn adjacency(element: &str, line: &str) -> Option<Value> {
     let words: Vec<&str> = line.split_whitespace().collect();
@@ -82,6 +113,13 @@ mod tests {
             Some(json!({ "element": "rt", "prefix": "0.0.0.0/0", "gateway": null, "port": 0 }))
         );
         assert_eq!(route("rt", "entries 5 x"), None);
+        let row = |limit: Option<u64>| {
+            json!({ "element": "p", "kind": "others", "passed_packets": 5, "lost_packets": 1,
+                "limit_packets_per_s": limit })
+        };
+        assert_eq!(limit("p", "others 5 1 100"), Some(row(Some(100))));
+        assert_eq!(limit("p", "others 5 1 0"), Some(row(None)));
+        assert_eq!(limit("p", "others 5 x 0"), None);
         let one =
             json!({ "element": "a", "address": "10.0.0.2", "mac": "02-00-00-00-00-02", "state": "port 1" });
         assert_eq!(adjacency("a", "1 10.0.0.2 02-00-00-00-00-01 02-00-00-00-00-02"), Some(one));

@@ -1,0 +1,338 @@
+//! The settings of a complete router in one TOML file, read with all mistakes at once.
+//!
+//! ```toml
+//! ports = ["eth1", "eth2"]
+//! workers = 2
+//! [punt]
+//! others = 2000
+//! ```
+
+use super::run::{http_address, processors};
+use super::{MOST_WORKERS, failed};
+use crate::config::{Reported, reason, report};
+use crate::linux::PuntLimits;
+use lang::{Diagnostic, SourceMap, Span, nearest};
+use std::fs::File;
+use std::io::Read;
+use std::net::SocketAddr;
+use std::ops::Range;
+use std::path::Path;
+use toml::Spanned;
+use toml::de::{DeTable, DeValue};
+
+/// What the file may say. What it does not say is none or empty.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Settings {
+    /// Names of Linux interfaces, in the order of their port numbers.
+    pub ports: Vec<String>,
+    /// Number of workers, from 1 to [`MOST_WORKERS`].
+    pub workers: Option<u16>,
+    /// Processors to bind workers to.
+    pub cpus: Option<Vec<usize>>,
+    /// Where zebra connects.
+    pub fpm: Option<SocketAddr>,
+    /// Where HTTP is served.
+    pub http: Option<SocketAddr>,
+    /// What Linux gets at most.
+    pub punt: PuntLimits,
+    /// Arguments for DPDK's EAL.
+    pub eal: Vec<String>,
+}
+
+/// A longer file is a mistake.
+const MOST_BYTES: usize = 1 << 20;
+/// Bytes of an interface's name: the kernel's `IFNAMSIZ` without the zero at its end.
+const LONGEST_NAME: usize = 15;
+
+const SETTINGS: [&str; 7] = ["ports", "workers", "cpus", "fpm", "http", "eal", "punt"];
+const KINDS: [&str; 3] = ["protocols", "neighbours", "others"];
+
+impl Settings {
+    /// Reads a file.
+    ///
+    /// # Errors
+    /// If it cannot be read, or is not valid; all mistakes were printed.
+    pub fn load(file: &Path) -> Result<Settings, Reported> {
+        let name = file.display().to_string();
+        let mut bytes = Vec::new();
+        let read = File::open(file).and_then(|f| f.take(MOST_BYTES as u64 + 1).read_to_end(&mut bytes));
+        let text = match read {
+            Err(e) => Err(reason(&e)),
+            Ok(_) if bytes.len() > MOST_BYTES => Err(format!("longer than {MOST_BYTES} bytes")),
+            Ok(_) => String::from_utf8(bytes).map_err(|e| {
+                format!("byte {} is not UTF-8, in which TOML is written", e.utf8_error().valid_up_to())
+            }),
+        };
+        let text = text.map_err(|e| failed(format!("{name}: {e}")))?;
+        let mut sources = SourceMap::new();
+        let source = sources.add(name, &text);
+        Settings::parse(&text, source).map_err(|mistakes| {
+            report(&mistakes, &sources);
+            Reported
+        })
+    }
+
+    /// Reads a text, which is number `source` of a map.
+    ///
+    /// # Errors
+    /// All mistakes, in the order of the text: those against TOML, or else those against the settings.
+    pub fn parse(text: &str, source: u32) -> Result<Settings, Vec<Diagnostic>> {
+        let (table, broken) = DeTable::parse_recoverable(text);
+        let mut reader = Reader { source, mistakes: Vec::new() };
+        // What the parser makes of a broken text would give mistakes that are none.
+        let settings = if broken.is_empty() { reader.settings(table.get_ref()) } else { Settings::default() };
+        for error in broken {
+            reader.mistake(error.span().unwrap_or(0..0), error.message().trim_end());
+        }
+        reader.mistakes.sort_by_key(|mistake| mistake.span().start);
+        if reader.mistakes.is_empty() { Ok(settings) } else { Err(reader.mistakes) }
+    }
+}
+
+impl Settings {
+    /// What differs from others, but the limits of punting.
+    pub fn fixed_differences(&self, other: &Settings) -> Vec<&'static str> {
+        let same = [
+            self.ports == other.ports,
+            self.workers == other.workers,
+            self.cpus == other.cpus,
+            self.fpm == other.fpm,
+            self.http == other.http,
+            self.eal == other.eal,
+        ];
+        SETTINGS.into_iter().zip(same).filter(|(_, same)| !same).map(|(name, _)| name).collect()
+    }
+}
+
+/// Where a name stands again that stood before, and where that was.
+pub fn repeated(names: &[String]) -> impl Iterator<Item = (usize, usize)> {
+    (1..names.len()).filter_map(|i| Some((i, names[..i].iter().position(|name| *name == names[i])?)))
+}
+
+/// `127.0.0.1:2620`, `[::1]:2620`.
+fn fpm_address(text: &str) -> Result<SocketAddr, String> {
+    text.parse().map_err(|_| "an address and a port such as 127.0.0.1:2620".to_owned())
+}
+
+type Value<'a> = Spanned<DeValue<'a>>;
+
+struct Reader {
+    source: u32,
+    mistakes: Vec<Diagnostic>,
+}
+
+impl Reader {
+    fn span(&self, at: Range<usize>) -> Span {
+        Span::new(self.source, at)
+    }
+
+    fn mistake(&mut self, at: Range<usize>, message: impl Into<String>) {
+        self.mistakes.push(Diagnostic::error(self.span(at), message));
+    }
+
+    fn settings(&mut self, table: &DeTable<'_>) -> Settings {
+        let mut settings = Settings::default();
+        for (key, value) in table {
+            match key.get_ref().as_ref() {
+                "ports" => settings.ports = self.ports(value),
+                "workers" => {
+                    let number = self.number("workers", value, 1..=MOST_WORKERS.into());
+                    settings.workers = number.and_then(|number| number.try_into().ok());
+                }
+                "cpus" => settings.cpus = self.word("cpus", value, processors).map(|list| list.0),
+                "fpm" => settings.fpm = self.word("fpm", value, fpm_address),
+                "http" => settings.http = self.word("http", value, http_address),
+                "eal" => settings.eal = self.words("eal", value).into_iter().map(|(word, _)| word).collect(),
+                "punt" => settings.punt = self.punt(value),
+                _ => self.unknown(key.span(), key.get_ref(), "setting", &SETTINGS),
+            }
+        }
+        settings
+    }
+
+    fn punt(&mut self, value: &Value<'_>) -> PuntLimits {
+        let mut limits = PuntLimits::default();
+        let Some(table) = value.get_ref().as_table() else {
+            self.wrong_type("punt", "a table", value);
+            return limits;
+        };
+        for (key, value) in table {
+            let limit = match key.get_ref().as_ref() {
+                "protocols" => &mut limits.protocols,
+                "neighbours" => &mut limits.neighbours,
+                "others" => &mut limits.others,
+                name => {
+                    self.unknown(key.span(), name, "kind of packets", &KINDS);
+                    continue;
+                }
+            };
+            *limit = self.number(key.get_ref(), value, 0..=u32::MAX);
+        }
+        limits
+    }
+
+    fn ports(&mut self, value: &Value<'_>) -> Vec<String> {
+        let (names, places): (Vec<_>, Vec<_>) = self.words("ports", value).into_iter().unzip();
+        for (name, place) in names.iter().zip(&places) {
+            let odd = |c: char| c.is_whitespace() || c.is_control() || c == '/' || c == ':';
+            if name.is_empty()
+                || name.len() > LONGEST_NAME
+                || name.contains(odd)
+                || [".", ".."].contains(&&**name)
+            {
+                self.mistake(place.clone(), format!("no interface of Linux can be called `{name}`"));
+            }
+        }
+        for (again, first) in repeated(&names) {
+            let message = format!("port `{}` is given twice", names[again]);
+            let [again, first] = [again, first].map(|i| self.span(places[i].clone()));
+            self.mistakes.push(Diagnostic::error(again, message).note(first, "first here"));
+        }
+        names
+    }
+
+    fn unknown(&mut self, at: Range<usize>, name: &str, what: &str, known: &[&'static str]) {
+        let wrong = format!("no {what} `{name}`");
+        let (last, most) = known.split_last().unwrap_or((&"", &[]));
+        let mistake = match nearest(name, known.iter().copied()) {
+            Some(near) => Diagnostic::error(self.span(at), format!("{wrong}; did you mean `{near}`?")),
+            None => Diagnostic::error(self.span(at), wrong)
+                .help(format!("there are {} and {last}", most.join(", "))),
+        };
+        self.mistakes.push(mistake);
+    }
+
+    fn wrong_type(&mut self, name: &str, what: &str, value: &Value<'_>) {
+        let is = match value.get_ref().type_str() {
+            is @ ("array" | "integer") => format!("an {is}"),
+            is => format!("a {is}"),
+        };
+        self.mistake(value.span(), format!("`{name}` is {what}, not {is}"));
+    }
+
+    /// A whole number within a range.
+    fn number(&mut self, name: &str, value: &Value<'_>, range: std::ops::RangeInclusive<u32>) -> Option<u32> {
+        let what = format!("a whole number from {} to {}", range.start(), range.end());
+        let Some(number) = value.get_ref().as_integer() else {
+            self.wrong_type(name, &what, value);
+            return None;
+        };
+        let number = u32::from_str_radix(number.as_str(), number.radix()).ok();
+        let within = number.filter(|number| range.contains(number));
+        if within.is_none() {
+            self.mistake(value.span(), format!("`{name}` is {what}"));
+        }
+        within
+    }
+
+    /// A string that means something; what it must be is the error of `read`.
+    fn word<T>(
+        &mut self,
+        name: &str,
+        value: &Value<'_>,
+        read: impl Fn(&str) -> Result<T, String>,
+    ) -> Option<T> {
+        let Some(text) = value.get_ref().as_str() else {
+            self.wrong_type(name, "a string", value);
+            return None;
+        };
+        read(text).map_err(|must| self.mistake(value.span(), format!("`{name}` is {must}"))).ok()
+    }
+
+    /// An array of strings, and where each stands.
+    fn words(&mut self, name: &str, value: &Value<'_>) -> Vec<(String, Range<usize>)> {
+        let Some(array) = value.get_ref().as_array() else {
+            self.wrong_type(name, "an array of strings", value);
+            return Vec::new();
+        };
+        let mut words = Vec::new();
+        for item in array {
+            match item.get_ref().as_str() {
+                Some(word) => words.push((word.to_owned(), item.span())),
+                None => self.wrong_type(name, "an array of strings", item),
+            }
+        }
+        words
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn mistakes(text: &str) -> Vec<String> {
+        let mut sources = SourceMap::new();
+        let source = sources.add("r.toml", text);
+        let found = Settings::parse(text, source).err().unwrap_or_default();
+        let printed = lang::render(&found, &sources, false);
+        printed.lines().filter(|line| line.starts_with("r.toml:")).map(str::to_owned).collect()
+    }
+
+    #[test]
+    fn everything_that_may_be_said() {
+        let text = "ports = ['eth1', \"eth2.100\"]\nworkers = 0x2\ncpus = '2,4-5'\nfpm = '[::1]:2620'\nhttp = '8080'\n\
+                    eal = ['--no-huge']\n[punt]\nprotocols = 0\nneighbours = 1_000\n";
+        let expected = Settings {
+            ports: vec!["eth1".to_owned(), "eth2.100".to_owned()],
+            workers: Some(2),
+            cpus: Some(vec![2, 4, 5]),
+            fpm: Some("[::1]:2620".parse().unwrap()),
+            http: Some("127.0.0.1:8080".parse().unwrap()),
+            punt: PuntLimits { protocols: Some(0), neighbours: Some(1000), others: None },
+            eal: vec!["--no-huge".to_owned()],
+        };
+        assert_eq!(Settings::parse(text, 0), Ok(expected));
+        assert_eq!(Settings::parse("", 0), Ok(Settings::default()));
+    }
+
+    #[test]
+    fn all_mistakes_at_once() {
+        let text = "prots = ['eth1']\nports = ['eth1', 2, 'eth1', 'a b']\nworkers = 257\ncpus = [1]\nfpm = '::1:2620'\n\
+                    http = 'x'\neal = '-n'\ntimeout = 3\n[punt]\nother = 1\nneighbours = -1\nprotocols = 'many'\n";
+        assert_eq!(
+            mistakes(text),
+            [
+                "r.toml:1:1: error: no setting `prots`; did you mean `ports`?",
+                "r.toml:2:18: error: `ports` is an array of strings, not an integer",
+                "r.toml:2:21: error: port `eth1` is given twice",
+                "r.toml:2:10: note: first here",
+                "r.toml:2:29: error: no interface of Linux can be called `a b`",
+                "r.toml:3:11: error: `workers` is a whole number from 1 to 256",
+                "r.toml:4:8: error: `cpus` is a string, not an array",
+                "r.toml:5:7: error: `fpm` is an address and a port such as 127.0.0.1:2620",
+                "r.toml:6:8: error: `http` is a port, or an address and a port such as 127.0.0.1:8080 or [::1]:8080",
+                "r.toml:7:7: error: `eal` is an array of strings, not a string",
+                "r.toml:8:1: error: no setting `timeout`",
+                "r.toml:10:1: error: no kind of packets `other`; did you mean `others`?",
+                "r.toml:11:14: error: `neighbours` is a whole number from 0 to 4294967295",
+                "r.toml:12:13: error: `protocols` is a whole number from 0 to 4294967295, not a string",
+            ]
+        );
+        assert_eq!(mistakes("punt = 3\n"), ["r.toml:1:8: error: `punt` is a table, not an integer"]);
+    }
+
+    #[test]
+    fn mistakes_against_toml() {
+        let found = mistakes("ports = ['eth1'\nworkers = 1\nworkers = 2 3\n");
+        assert!(!found.is_empty() && found.iter().all(|line| line.contains(": error: ")), "{found:?}");
+        assert_eq!(mistakes("workers = 1\nworkers = 2\n"), ["r.toml:2:1: error: duplicate key"]);
+    }
+
+    #[test]
+    fn the_example_is_valid() {
+        let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../deploy/router.toml");
+        let settings = Settings::load(&file).unwrap();
+        assert_eq!(settings.ports, ["eth1", "eth2"]);
+        // Everything that may be said is in it, if only as a comment, and is right there too.
+        let text = std::fs::read_to_string(file).unwrap();
+        let is_setting = |line: &&str| line.split(' ').nth(1) == Some("=");
+        let uncommented = |line| str::strip_prefix(line, "# ").filter(is_setting).unwrap_or(line);
+        let all: String = text.lines().flat_map(|line| [uncommented(line), "\n"]).collect();
+        for name in SETTINGS.iter().chain(&KINDS) {
+            let said = |line: &str| line.starts_with(&format!("{name} = ")) || line == format!("[{name}]");
+            assert!(all.lines().any(said), "{name}");
+        }
+        let settings = Settings::parse(&all, 0).unwrap();
+        assert_eq!((settings.workers, settings.eal.len(), settings.punt.others), (Some(2), 1, Some(10_000)));
+    }
+}
