@@ -72,6 +72,8 @@ pub struct Link {
     pub carrier: bool,
     /// It takes frames to any address (`IFF_PROMISC`).
     pub promiscuous: bool,
+    /// It runs an XDP program.
+    pub xdp: bool,
     /// The VRF, bridge or bond that it belongs to; 0 = none.
     pub master: u32,
     /// The interface below it (a VLAN's); 0 = none.

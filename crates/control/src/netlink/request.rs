@@ -7,6 +7,8 @@ use std::net::IpAddr;
 const REQUEST: u16 = 0x1;
 const ACK: u16 = 0x4;
 const DUMP: u16 = 0x300;
+/// Of the type of an attribute whose value is attributes.
+const NESTED: u16 = 0x8000;
 
 /// What can be dumped, in the order in which it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -77,6 +79,8 @@ pub struct LinkChange<'a> {
     pub up: Option<bool>,
     /// Take frames to any address, or only those to its own.
     pub promiscuous: Option<bool>,
+    /// Take away its XDP program.
+    pub no_xdp: bool,
     /// Whether there is a carrier: of interfaces that have none of their own, such as taps.
     pub carrier: Option<bool>,
     /// The network namespace to move to, as an open file of this process.
@@ -107,6 +111,12 @@ pub fn set_link(index: u32, change: &LinkChange<'_>, sequence: u32) -> Vec<u8> {
     }
     if let Some(carrier) = change.carrier {
         message = message.with(33, &[u8::from(carrier)]);
+    }
+    if change.no_xdp {
+        // `IFLA_XDP`, in it `IFLA_XDP_FD` with the number of no file.
+        let [a, b] = 8u16.to_ne_bytes();
+        let [c, d] = 1u16.to_ne_bytes();
+        message = message.with(NESTED | 43, &[a, b, c, d, 0xff, 0xff, 0xff, 0xff]);
     }
     if let Some(namespace) = change.namespace {
         message = message.with(28, &namespace.to_ne_bytes());

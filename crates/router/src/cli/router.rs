@@ -84,7 +84,7 @@ impl RouterArgs {
 #[derive(Debug, Args)]
 pub struct KeepArgs {
     /// What to give back
-    #[arg(value_name = "NAME[:up][:promiscuous]")]
+    #[arg(value_name = "NAME[:up][:promiscuous][:xdp]")]
     ports: Vec<keeper::Kept>,
 }
 
@@ -136,6 +136,8 @@ pub fn router(args: &RouterArgs) -> Done {
         let server = Server::start(router.clone(), router.devices().ports(), settings.http);
         let server = server.inspect(announce).map_err(|e| e.to_string())?;
         let reload = Reload::on_signal(router, args, &settings).map_err(|e| format!("SIGHUP: {e}"))?;
+        // Devices are closed by this thread, where the ports are: elsewhere drivers would not find them.
+        namespaces.enter_private().map_err(|e| e.to_string())?;
         Ok((server, control, reload))
     };
     // Devices are opened where the ports are.

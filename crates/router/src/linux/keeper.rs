@@ -49,7 +49,7 @@ impl Drop for Keeper {
     }
 }
 
-/// An interface to be given back, in words `NAME`, `NAME:up`, `NAME:promiscuous` or `NAME:up:promiscuous`.
+/// An interface to be given back, in words `NAME`, and `:up`, `:promiscuous` and `:xdp` behind it where they were so.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Kept {
     /// Its name.
@@ -58,21 +58,24 @@ pub struct Kept {
     pub up: bool,
     /// It took frames to any address.
     pub promiscuous: bool,
+    /// It ran an XDP program.
+    pub xdp: bool,
 }
 
 const UP: &str = "up";
 const PROMISCUOUS: &str = "promiscuous";
+const XDP: &str = "xdp";
 
 impl From<&Port> for Kept {
     fn from(port: &Port) -> Kept {
-        Kept { name: port.name.clone(), up: port.up, promiscuous: port.promiscuous }
+        Kept { name: port.name.clone(), up: port.up, promiscuous: port.promiscuous, xdp: port.xdp }
     }
 }
 
 impl fmt::Display for Kept {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.name)?;
-        let words = [(UP, self.up), (PROMISCUOUS, self.promiscuous)];
+        let words = [(UP, self.up), (PROMISCUOUS, self.promiscuous), (XDP, self.xdp)];
         words.iter().filter(|(_, set)| *set).try_for_each(|(word, _)| write!(f, ":{word}"))
     }
 }
@@ -84,12 +87,13 @@ impl FromStr for Kept {
         // The kernel allows no colon in a name.
         let mut words = text.split(':');
         let name = words.next().unwrap_or_default().to_owned();
-        let mut kept = Kept { name, up: false, promiscuous: false };
+        let mut kept = Kept { name, up: false, promiscuous: false, xdp: false };
         for word in words {
             match word {
                 UP => kept.up = true,
                 PROMISCUOUS => kept.promiscuous = true,
-                _ => return Err(format!("neither {UP} nor {PROMISCUOUS}: {word}")),
+                XDP => kept.xdp = true,
+                _ => return Err(format!("neither {UP}, {PROMISCUOUS} nor {XDP}: {word}")),
             }
         }
         Ok(kept)
@@ -125,9 +129,13 @@ pub fn give_back(ports: &[Kept], caller: impl AsFd) -> io::Result<()> {
     }
     setns(caller, CloneFlags::CLONE_NEWNET)?;
     for port in back {
-        // A killed driver leaves it promiscuous.
+        // A killed driver leaves it promiscuous, and its XDP program: with that, the next one gets no XDP socket.
+        let found = link(&port.name)?;
+        if found.xdp && !port.xdp {
+            change(found.index, &LinkChange { no_xdp: true, ..LinkChange::default() })?;
+        }
         let (up, promiscuous) = (Some(port.up), Some(port.promiscuous));
-        change(link(&port.name)?.index, &LinkChange { up, promiscuous, ..LinkChange::default() })?;
+        change(found.index, &LinkChange { up, promiscuous, ..LinkChange::default() })?;
     }
     result
 }
@@ -149,15 +157,13 @@ mod tests {
 
     #[test]
     fn ports_in_words() {
-        for (text, up, promiscuous) in [
-            ("eth0", false, false),
-            ("a.b-c:up", true, false),
-            ("e:promiscuous", false, true),
-            ("e:up:promiscuous", true, true),
-        ] {
+        let all = ["", ":up", ":promiscuous", ":up:promiscuous", ":xdp", ":up:promiscuous:xdp"];
+        for words in all {
+            let text = format!("a.b-c{words}");
             let kept: Kept = text.parse().unwrap();
-            assert_eq!((kept.up, kept.promiscuous, kept.to_string()), (up, promiscuous, text.to_owned()));
+            let has = ["up", "promiscuous", "xdp"].map(|word| words.contains(word));
+            assert_eq!((kept.to_string(), [kept.up, kept.promiscuous, kept.xdp]), (text, has));
         }
-        assert_eq!("eth0:UP".parse::<Kept>(), Err("neither up nor promiscuous: UP".to_owned()));
+        assert_eq!("eth0:UP".parse::<Kept>(), Err("neither up, promiscuous nor xdp: UP".to_owned()));
     }
 }

@@ -24,6 +24,8 @@ pub struct Port {
     pub up: bool,
     /// It took frames to any address.
     pub promiscuous: bool,
+    /// It ran an XDP program.
+    pub xdp: bool,
 }
 
 impl Port {
@@ -44,6 +46,7 @@ impl Port {
             mtu: found.mtu,
             up: found.up,
             promiscuous: found.promiscuous,
+            xdp: found.xdp,
         })
     }
 }

@@ -115,6 +115,7 @@ impl Stage {
             let shown = self.inside.run("ip", &["-o", "link", "show", &format!("eth{n}")])?;
             let mac = format!("02:00:00:00:00:{n:02x}");
             assert!(shown.contains(&mac) && shown.contains("link-netns") && shown.contains("UP"), "{shown}");
+            assert!(!shown.contains("xdp"), "{shown}");
         }
         Ok(())
     }
