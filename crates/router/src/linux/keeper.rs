@@ -33,7 +33,7 @@ impl Keeper {
     /// Those of the system.
     pub fn start(caller: &File, ports: &[Port]) -> io::Result<Keeper> {
         let mut keeper = Command::new("/proc/self/exe");
-        keeper.arg(COMMAND).args(ports.iter().map(|port| Kept::from(port).to_string()));
+        keeper.arg0("routebricks").arg(COMMAND).args(ports.iter().map(|port| Kept::from(port).to_string()));
         // It hears of our end by its standard input, and finds the namespace as its standard output. What a terminal sends
         // to our group is not for it.
         keeper.stdin(Stdio::piped()).stdout(caller.try_clone()?).process_group(0);
