@@ -444,5 +444,4 @@ fn distance(from: u32, to: u32) -> u64 {
 }
 
 #[cfg(test)]
-#[path = "resequence_tests.rs"]
 mod tests;

@@ -146,7 +146,6 @@ pub struct Control {
     follower: Follower,
     publisher: Publisher,
     cables: Option<Cables>,
-    ports: Vec<u32>,
     wake: Arc<EventFd>,
     shared: Arc<Shared>,
     start: Instant,
@@ -180,7 +179,6 @@ impl Control {
             follower: Follower::new(),
             publisher: Publisher::new(tables, &settings.ports),
             cables,
-            ports: settings.ports.clone(),
             wake: wake.clone(),
             shared: shared.clone(),
             start: Instant::now(),
@@ -241,10 +239,10 @@ impl Control {
         let Some(cables) = &mut self.cables else { return };
         for (port, carrier) in cables.read() {
             self.publisher.set_cable(port, carrier);
-            let Some(twin) = self.ports.get(port) else { continue };
+            let Some(twin) = self.publisher.twin(port) else { continue };
             let change = LinkChange { carrier: Some(carrier), ..LinkChange::default() };
             // A kernel that cannot do it leaves Linux to find out by itself.
-            let _ = self.socket.send(&request::set_link(*twin, &change, 0));
+            let _ = self.socket.send(&request::set_link(twin, &change, 0));
         }
     }
 

@@ -1,11 +1,9 @@
 //! Numbers that tell flows apart: for the choice of a worker, and of a member of a group of next hops.
 
-use packet::wire::{ethernet, ipv4};
+use packet::wire::{ethernet, ipv4, ipv6};
 
 const UDP_LITE: u8 = 136;
 const SCTP: u8 = 132;
-/// Length of an IPv6 header.
-const IPV6_HEADER: usize = 40;
 /// Tags that are looked through: 802.1ad and 802.1Q.
 const TAGS: [u16; 2] = [ethernet::VLAN, 0x88a8];
 
@@ -47,10 +45,10 @@ pub(crate) fn ipv4_hash(packet: &[u8]) -> Option<u32> {
 
 /// The hash of the flow of an IPv6 packet; `None` if its header is not whole.
 pub(crate) fn ipv6_hash(packet: &[u8]) -> Option<u32> {
-    let header = packet.first_chunk::<IPV6_HEADER>()?;
+    let header = packet.first_chunk::<{ ipv6::HEADER_LEN }>()?;
     let next = header[6];
     let mixer = Mixer::new().bytes(&header[8..]).add(u64::from(next));
-    Some(mixer.ports(packet, IPV6_HEADER, has_ports(next)).finish())
+    Some(mixer.ports(packet, ipv6::HEADER_LEN, has_ports(next)).finish())
 }
 
 fn has_ports(protocol: u8) -> bool {

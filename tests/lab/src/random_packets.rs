@@ -1,6 +1,6 @@
 //! Random IPv4 packets: valid, borderline and malformed ones, determined by a seed.
 
-use std::net::Ipv4Addr;
+use std::net::{IpAddr, Ipv4Addr};
 
 use crate::packets::{
     DONT_FRAGMENT, ETHERTYPE_IP, ICMP, Ip, MORE_FRAGMENTS, Mac, TCP, UDP, ethernet, icmp, tcp, udp,
@@ -177,35 +177,18 @@ impl<'a> Generator<'a> {
     /// A payload of at most `room` octets, often one that just fits the small MTU or just does not.
     fn fill(&mut self, ip: &mut Ip, room: usize, plain: bool) {
         let header = 20 + ip.options.len().next_multiple_of(4);
-        let size = match self.rng.within(1..=10) {
-            1..=5 => self.rng.within(0..=200) as usize,
-            6..=8 => self.rng.within(0..=u32::from(MTU)) as usize,
-            _ => {
-                let border = self.rng.pick(&[SMALL_MTU - 1, SMALL_MTU, SMALL_MTU + 1, MTU - 1, MTU]);
-                usize::from(border) - header
-            }
-        };
-        let size = size.min(room);
-        let (source, destination) = (ip.source, ip.destination);
-        let data = |header: usize, rng: &mut Rng| rng.octets(size.saturating_sub(header));
+        let borders = [SMALL_MTU - 1, SMALL_MTU, SMALL_MTU + 1, MTU - 1, MTU];
+        let size = payload_size(&mut self.rng, &borders, header).min(room);
+        let (source, destination, id) = (ip.source, ip.destination, ip.id);
         let choice = if plain { 1 } else { self.rng.within(1..=10) };
-        let id = ip.id;
         (ip.protocol, ip.payload) = match choice {
-            1..=4 => {
-                let data = data(8, &mut self.rng);
-                (UDP, udp((source, id), (destination, self.rng.word()), &data))
-            }
-            5..=6 => {
-                let flags = self.rng.pick(&[0x02, 0x10, 0x12, 0x18, 0x11]);
-                let data = data(20, &mut self.rng);
-                (TCP, tcp((source, id), (destination, self.rng.word()), flags, &data))
-            }
+            1..=6 => transport(&mut self.rng, (source, id), destination, size, choice > 4),
             7..=8 => {
                 let [high, low] = id.to_be_bytes();
-                (ICMP, icmp(8, 0, [1, 2, high, low], &data(8, &mut self.rng)))
+                (ICMP, icmp(8, 0, [1, 2, high, low], &self.rng.octets(size.saturating_sub(8))))
             }
             9 => (ICMP, self.icmp_error(source, destination)),
-            _ => (self.rng.pick(&[50, 89, 132, 253, 254]), data(0, &mut self.rng)),
+            _ => (self.rng.pick(&UNKNOWN), self.rng.octets(size)),
         };
         ip.payload.truncate(room);
     }
@@ -218,15 +201,14 @@ impl<'a> Generator<'a> {
     }
 
     fn set_ttl(&mut self, ip: &mut Ip, notes: &mut Vec<&'static str>) {
-        let (ttl, note) = match self.rng.within(1..=100) {
-            1..=8 => (1, Some("TTL 1")),
-            9..=11 => (0, Some("TTL 0")),
-            12..=18 => (2, Some("TTL 2")),
-            19..=28 => (255, Some("TTL 255")),
-            _ => (self.rng.within(3..=254) as u8, None),
-        };
-        ip.ttl = ttl;
-        notes.extend(note);
+        ip.ttl = hops(&mut self.rng);
+        notes.extend(match ip.ttl {
+            0 => Some("TTL 0"),
+            1 => Some("TTL 1"),
+            2 => Some("TTL 2"),
+            255 => Some("TTL 255"),
+            _ => None,
+        });
     }
 
     fn set_fragment(&mut self, ip: &mut Ip, notes: &mut Vec<&'static str>) {
@@ -289,6 +271,47 @@ impl<'a> Generator<'a> {
                 "checksum bit flipped"
             }
         }
+    }
+}
+
+/// Upper layers that nobody looks into: ESP, OSPF, SCTP, experiments.
+pub(crate) const UNKNOWN: [u8; 5] = [50, 89, 132, 253, 254];
+
+/// Octets behind a network header of this length: few, any number up to an MTU, or as many as make a packet of the length
+/// of one of `borders`.
+pub(crate) fn payload_size(rng: &mut Rng, borders: &[u16], header: usize) -> usize {
+    match rng.within(1..=10) {
+        1..=5 => rng.within(0..=200) as usize,
+        6..=8 => rng.within(0..=u32::from(MTU)) as usize,
+        _ => usize::from(rng.pick(borders)) - header,
+    }
+}
+
+/// UDP or TCP to any port, in at least as many octets as its header has: protocol and segment.
+pub(crate) fn transport<A: Into<IpAddr>>(
+    rng: &mut Rng,
+    source: (A, u16),
+    destination: A,
+    size: usize,
+    is_tcp: bool,
+) -> (u8, Vec<u8>) {
+    if is_tcp {
+        let flags = rng.pick(&[0x02, 0x10, 0x12, 0x18, 0x11]);
+        let data = rng.octets(size.saturating_sub(20));
+        return (TCP, tcp(source, (destination, rng.word()), flags, &data));
+    }
+    let data = rng.octets(size.saturating_sub(8));
+    (UDP, udp(source, (destination, rng.word()), &data))
+}
+
+/// A TTL or hop limit, often one at which something ends.
+pub(crate) fn hops(rng: &mut Rng) -> u8 {
+    match rng.within(1..=100) {
+        1..=8 => 1,
+        9..=11 => 0,
+        12..=18 => 2,
+        19..=28 => 255,
+        _ => rng.within(3..=254) as u8,
     }
 }
 

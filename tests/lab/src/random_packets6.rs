@@ -2,10 +2,10 @@
 
 use std::net::Ipv6Addr;
 
-use crate::packets::{Mac, TCP, UDP, tcp, udp};
+use crate::packets::{Mac, TCP, UDP};
 use crate::packets6::{ETHERTYPE_IP6, ICMP6, Ip6, icmp6};
 use crate::random_extensions::{Extensions, extensions};
-use crate::random_packets::{Sent, frame};
+use crate::random_packets::{Sent, UNKNOWN, frame, hops, payload_size, transport};
 use crate::rng::Rng;
 use crate::table6::{Route6, Way, hole};
 use crate::topology::{Link, MTU, SMALL_MTU};
@@ -179,36 +179,22 @@ impl<'a> Generator6<'a> {
 
     /// A payload of at most `room` octets, often one that just fits the small MTU or just does not.
     fn fill(&mut self, ip: &mut Ip6, room: usize, plain: bool, notes: &mut Vec<&'static str>) {
-        let size = match self.rng.within(1..=10) {
-            1..=5 => self.rng.within(0..=200) as usize,
-            6..=8 => self.rng.within(0..=u32::from(MTU)) as usize,
-            _ => {
-                let border =
-                    self.rng.pick(&[1279, 1280, 1281, SMALL_MTU - 1, SMALL_MTU, SMALL_MTU + 1, MTU - 1, MTU]);
-                usize::from(border) - HEADER
-            }
-        };
-        let size = size.min(room);
+        let borders = [1279, 1280, 1281, SMALL_MTU - 1, SMALL_MTU, SMALL_MTU + 1, MTU - 1, MTU];
+        let size = payload_size(&mut self.rng, &borders, HEADER).min(room);
         let (source, destination, id) = (ip.source, ip.destination, ip.flow_label as u16);
-        let data = |header: usize, rng: &mut Rng| rng.octets(size.saturating_sub(header));
         let choice = if plain { 1 } else { self.rng.within(1..=10) };
         (ip.next_header, ip.payload) = match choice {
-            1..=4 => {
-                let data = data(8, &mut self.rng);
-                (UDP, udp((source, id), (destination, self.rng.word()), &data))
-            }
-            5..=6 => {
-                let flags = self.rng.pick(&[0x02, 0x10, 0x12, 0x18, 0x11]);
-                let data = data(20, &mut self.rng);
-                (TCP, tcp((source, id), (destination, self.rng.word()), flags, &data))
-            }
+            1..=6 => transport(&mut self.rng, (source, id), destination, size, choice > 4),
             7..=8 => {
                 let word = 0x0102_0000 | u32::from(id);
                 let code = if self.rng.chance(5) { 1 } else { 0 };
-                (ICMP6, icmp6((source, destination), (128, code), word, &data(8, &mut self.rng)))
+                (
+                    ICMP6,
+                    icmp6((source, destination), (128, code), word, &self.rng.octets(size.saturating_sub(8))),
+                )
             }
             9 => (ICMP6, self.other_message(source, destination)),
-            _ => (self.rng.pick(&[50, 89, 132, 253, 254]), data(0, &mut self.rng)),
+            _ => (self.rng.pick(&UNKNOWN), self.rng.octets(size)),
         };
         ip.payload.truncate(room);
         if self.rng.chance(8) && !plain && self.spoil_checksum(ip) {
@@ -257,15 +243,14 @@ impl<'a> Generator6<'a> {
     }
 
     fn set_hop_limit(&mut self, ip: &mut Ip6, notes: &mut Vec<&'static str>) {
-        let (hop_limit, note) = match self.rng.within(1..=100) {
-            1..=8 => (1, Some("hop limit 1")),
-            9..=11 => (0, Some("hop limit 0")),
-            12..=18 => (2, Some("hop limit 2")),
-            19..=28 => (255, Some("hop limit 255")),
-            _ => (self.rng.within(3..=254) as u8, None),
-        };
-        ip.hop_limit = hop_limit;
-        notes.extend(note);
+        ip.hop_limit = hops(&mut self.rng);
+        notes.extend(match ip.hop_limit {
+            0 => Some("hop limit 0"),
+            1 => Some("hop limit 1"),
+            2 => Some("hop limit 2"),
+            255 => Some("hop limit 255"),
+            _ => None,
+        });
     }
 
     /// Makes a header wrong in one way.

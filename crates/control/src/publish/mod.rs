@@ -221,6 +221,11 @@ impl Publisher {
         self.wanted.iter().copied()
     }
 
+    /// The interface number of a port's twin.
+    pub fn twin(&self, port: usize) -> Option<u32> {
+        self.ports_by_number.get(port).copied()
+    }
+
     /// True if this interface is a port's twin.
     pub fn is_port(&self, link: u32) -> bool {
         self.ports.contains_key(&link)
@@ -231,9 +236,7 @@ impl Publisher {
     fn changed_links(&mut self, kernel: &mut Model) -> LinkNews {
         let mut news = LinkNews::None;
         for index in kernel.links.take_changed() {
-            let of =
-                |link: &Link| LinkState { up: link.up, carrier: link.carrier, mac: link.mac, mtu: link.mtu };
-            let new = kernel.links.get(index).map(of);
+            let new = kernel.links.get(index).map(LinkState::from);
             let old = match new {
                 Some(new) => self.links.insert(index, new),
                 None => self.links.remove(&index),
@@ -252,8 +255,7 @@ impl Publisher {
     /// Takes note of all interfaces as they are.
     fn all_links(&mut self, kernel: &mut Model) -> LinkNews {
         kernel.links.take_changed();
-        let of = |link: &Link| LinkState { up: link.up, carrier: link.carrier, mac: link.mac, mtu: link.mtu };
-        self.links = kernel.links.iter().map(|(index, link)| (index, of(link))).collect();
+        self.links = kernel.links.iter().map(|(index, link)| (index, link.into())).collect();
         LinkNews::Usable
     }
 }
@@ -287,6 +289,12 @@ struct LinkState {
     carrier: bool,
     mac: Option<[u8; 6]>,
     mtu: u32,
+}
+
+impl From<&Link> for LinkState {
+    fn from(link: &Link) -> LinkState {
+        LinkState { up: link.up, carrier: link.carrier, mac: link.mac, mtu: link.mtu }
+    }
 }
 
 /// What interfaces have changed in.

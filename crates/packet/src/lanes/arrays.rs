@@ -4,7 +4,6 @@ use super::Lanes;
 use std::ops::{Add, BitAnd, BitOr, BitXor, Sub};
 
 /// `N` 32-bit numbers.
-#[cfg_attr(all(target_arch = "x86_64", target_feature = "sse4.1"), allow(dead_code))]
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Array<const N: usize>(pub [u32; N]);
 

@@ -3,6 +3,8 @@
 //! [`Lanes`] is one set of operations in forms that do the same: SSE4.1 and AVX2 where there is such a processor, arrays
 //! elsewhere. What is written for any of them is [`Work`], which [`widest`] gives to the widest one.
 
+/// Beside SSE4.1 only for the others to be compared with.
+#[cfg(any(test, not(all(target_arch = "x86_64", target_feature = "sse4.1"))))]
 mod arrays;
 #[cfg(target_arch = "x86_64")]
 mod avx2;

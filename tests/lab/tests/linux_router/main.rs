@@ -14,6 +14,27 @@ use lab::wait::wait_until;
 use lab::{Context, Result};
 use stage::{LIMIT, Stage};
 
+/// Pings from the first host to another are forwarded by the data plane, which is the element `forwards`.
+fn pings_do_not_pass_linux(stage: &Stage, to: &str, forwards: &str) -> Result<()> {
+    let counts = || Ok((stage.packets(forwards)?, stage.packets("punt0")?));
+    let before = counts()?;
+    let printed = stage.hosts[0].run("ping", &["-c300", "-i0.002", "-q", to])?;
+    assert!(printed.contains("300 received"), "{printed}");
+    let after = counts()?;
+    assert!(after.0 - before.0 >= 300, "{before:?} {after:?}");
+    assert!(after.1 - before.1 < 20, "{before:?} {after:?}");
+    Ok(())
+}
+
+/// The first host, which asks for `to`, is told so with all of these words.
+fn wait_for_refusal(stage: &Stage, to: &str, words: &[&str]) -> Result<()> {
+    wait_until(&format!("an answer for {to}"), LIMIT, || {
+        let printed = stage.hosts[0].output("ping", &["-c1", "-W1", to])?.stdout;
+        let printed = String::from_utf8_lossy(&printed);
+        Ok(words.iter().all(|word| printed.contains(word)).then_some(()))
+    })
+}
+
 #[test]
 fn linux_configures_it_and_packets_do_not_pass_linux() -> Result<()> {
     if netns::skipped() {
@@ -22,12 +43,7 @@ fn linux_configures_it_and_packets_do_not_pass_linux() -> Result<()> {
     let stage = Stage::new(2, &[])?;
     stage.wait_for_ping(0, "10.1.0.1", true)?;
     stage.wait_for_ping(0, "10.2.0.2", true)?;
-    let before = (stage.packets("next0")?, stage.packets("punt0")?);
-    let printed = stage.hosts[0].run("ping", &["-c300", "-i0.002", "-q", "10.2.0.2"])?;
-    assert!(printed.contains("300 received"), "{printed}");
-    let after = (stage.packets("next0")?, stage.packets("punt0")?);
-    assert!(after.0 - before.0 >= 300, "{before:?} {after:?}");
-    assert!(after.1 - before.1 < 20, "{before:?} {after:?}");
+    pings_do_not_pass_linux(&stage, "10.2.0.2", "next0")?;
     // One hop, ours, whose address is that of the port that the packet came in by.
     let printed = stage.hosts[0].run("traceroute", &["-n", "-q1", "-w2", "-m5", "10.2.0.2"])?;
     let hops: Vec<&str> = printed.lines().skip(1).filter_map(|line| line.split_whitespace().nth(1)).collect();
@@ -48,11 +64,7 @@ fn linux_configures_it_and_packets_do_not_pass_linux() -> Result<()> {
     let drops = stage.router.rows("drops")?;
     assert!(drops.iter().any(|row| row["reason"] == "blackhole"), "{drops:?}");
     // Where no route leads Linux says so.
-    wait_until("an answer for a destination without route", LIMIT, || {
-        let printed = stage.hosts[0].output("ping", &["-c1", "-W1", "192.0.2.1"])?.stdout;
-        let printed = String::from_utf8_lossy(&printed);
-        Ok((printed.contains("From 10.1.0.1") && printed.contains("Unreachable")).then_some(()))
-    })?;
+    wait_for_refusal(&stage, "192.0.2.1", &["From 10.1.0.1", "Unreachable"])?;
     stage.end()
 }
 
@@ -64,12 +76,7 @@ fn ipv6_does_not_pass_linux_either() -> Result<()> {
     let stage = Stage::new(2, &[])?;
     stage.wait_for_ping(0, "2001:db8:1::1", true)?;
     stage.wait_for_ping(0, "2001:db8:2::2", true)?;
-    let before = (stage.packets("next6_0")?, stage.packets("punt0")?);
-    let printed = stage.hosts[0].run("ping", &["-c300", "-i0.002", "-q", "2001:db8:2::2"])?;
-    assert!(printed.contains("300 received"), "{printed}");
-    let after = (stage.packets("next6_0")?, stage.packets("punt0")?);
-    assert!(after.0 - before.0 >= 300, "{before:?} {after:?}");
-    assert!(after.1 - before.1 < 20, "{before:?} {after:?}");
+    pings_do_not_pass_linux(&stage, "2001:db8:2::2", "next6_0")?;
     // Exactly one hop, which answers with an address of the port that the packet came in by.
     let printed = stage.hosts[0].output("ping", &["-c1", "-t1", "-W2", "2001:db8:2::2"])?.stdout;
     let printed = String::from_utf8_lossy(&printed);
@@ -81,11 +88,7 @@ fn ipv6_does_not_pass_linux_either() -> Result<()> {
     stage.inside.ip("route add 2001:db8:9::/48 via fe80::77 dev eth2\n")?;
     stage.wait_for_ping(0, "2001:db8:9::1", true)?;
     stage.inside.ip("route replace unreachable 2001:db8:9::/48\n")?;
-    wait_until("an answer for an unreachable destination", LIMIT, || {
-        let printed = stage.hosts[0].output("ping", &["-c1", "-W1", "2001:db8:9::1"])?.stdout;
-        let printed = String::from_utf8_lossy(&printed);
-        Ok((printed.contains("From 2001:db8:1::1") && printed.contains("unreachable")).then_some(()))
-    })?;
+    wait_for_refusal(&stage, "2001:db8:9::1", &["From 2001:db8:1::1", "unreachable"])?;
     // IPv4 behind an IPv6 neighbour (RFC 8950).
     stage.hosts[1].ip("address add 10.8.0.1/32 dev lo\n")?;
     stage.inside.ip("route add 10.8.0.0/16 via inet6 fe80::77 dev eth2\n")?;
