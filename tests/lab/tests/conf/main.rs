@@ -1,57 +1,57 @@
 //! Every configuration of `conf/`, byte for byte, with real packets and exactly what must come of them.
 
+mod bench;
+mod ip6;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
-use std::net::{Ipv4Addr, Ipv6Addr};
+use std::net::Ipv4Addr;
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use lab::exchange::Exchange;
-use lab::netns;
 use lab::packets::{
     ETHERTYPE_ARP, ETHERTYPE_IP, ICMP, Ip, Mac, TCP, UDP, arp_reply, arp_request, ethernet, icmp, tcp, udp,
 };
-use lab::packets6::{ETHERTYPE_IP6, ICMP6, Ip6, Neighbour, icmp6};
-use lab::pcap_ports::{self, Input, Outcome};
-use lab::replay;
+use lab::pcap_ports::{Input, Outcome};
 use lab::routebricks::{Launch, Routebricks, binary, conf};
 use lab::router::Router;
 use lab::table::{Route, RouteTable, synthetic};
 use lab::topology::{Hosts, Link, Topology};
 use lab::view::Frame;
 use lab::wait::wait_until;
-use lab::{Context, Error, Result, trace};
+use lab::{Context, Error, Result, netns, pcap_ports, replay, trace};
 
 type Test = fn() -> Result<()>;
 
 /// The configurations and their tests.
 const TESTS: &[(&str, Test)] = &[
-    ("bench/batching.click", what_comes_in_goes_out),
-    ("bench/classic-4-ports.click", a_queue_for_each_of_four_ports),
-    ("bench/cores-overlap.click", two_paths_with_a_core_each),
-    ("bench/cores-parallel.click", two_paths_with_a_core_each),
-    ("bench/cores-pipeline.click", one_core_receives_and_one_sends),
-    ("bench/io.click", what_comes_in_goes_out),
-    ("bench/io-1-more.click", what_comes_in_goes_out),
-    ("bench/io-16-more.click", what_comes_in_goes_out),
-    ("bench/io-2-more.click", what_comes_in_goes_out),
-    ("bench/io-4-more.click", what_comes_in_goes_out),
-    ("bench/io-8-more.click", what_comes_in_goes_out),
-    ("bench/io-large-pool.click", what_comes_in_goes_out),
-    ("bench/ip-path.click", a_path_through_a_router),
-    ("bench/ip-path-2-ports.click", sixteen_next_hops_behind_two_ports),
-    ("bench/ip-path-large-pool.click", a_path_through_a_router),
-    ("bench/ip6-path.click", a_path_through_an_ipv6_router),
-    ("bench/ip6-path-large-pool.click", a_path_through_an_ipv6_router),
-    ("bench/probe.click", probes_are_noted_as_they_leave_and_come_back),
+    ("bench/batching.click", bench::what_comes_in_goes_out),
+    ("bench/classic-4-ports.click", bench::a_queue_for_each_of_four_ports),
+    ("bench/cores-overlap.click", bench::two_paths_with_a_core_each),
+    ("bench/cores-parallel.click", bench::two_paths_with_a_core_each),
+    ("bench/cores-pipeline.click", bench::one_core_receives_and_one_sends),
+    ("bench/io.click", bench::what_comes_in_goes_out),
+    ("bench/io-1-more.click", bench::what_comes_in_goes_out),
+    ("bench/io-16-more.click", bench::what_comes_in_goes_out),
+    ("bench/io-2-more.click", bench::what_comes_in_goes_out),
+    ("bench/io-4-more.click", bench::what_comes_in_goes_out),
+    ("bench/io-8-more.click", bench::what_comes_in_goes_out),
+    ("bench/io-large-pool.click", bench::what_comes_in_goes_out),
+    ("bench/ip-path.click", bench::a_path_through_a_router),
+    ("bench/ip-path-2-ports.click", bench::sixteen_next_hops_behind_two_ports),
+    ("bench/ip-path-large-pool.click", bench::a_path_through_a_router),
+    ("bench/ip6-path.click", bench::a_path_through_an_ipv6_router),
+    ("bench/ip6-path-large-pool.click", bench::a_path_through_an_ipv6_router),
+    ("bench/probe.click", bench::probes_are_noted_as_they_leave_and_come_back),
     ("firewall.click", a_firewall_lets_through_what_it_should),
     ("forward.click", forwarding_swaps_the_ports),
     ("generator.click", a_generator_makes_the_packets_that_it_is_told),
     ("ip-router-2.click", a_router_with_two_interfaces),
     ("ip-router-4.click", a_router_with_four_interfaces),
     ("ip-router.click", a_router_with_three_interfaces),
-    ("ip6-router.click", an_ipv6_router_with_two_interfaces),
+    ("ip6-router.click", ip6::an_ipv6_router_with_two_interfaces),
     ("print.click", packets_are_printed),
     ("shaper.click", a_shaper_spaces_packets_and_lets_dns_go_first),
     ("sink.click", a_sink_counts),
@@ -120,286 +120,6 @@ fn forwarding_swaps_the_ports() -> Result<()> {
     assert_eq!(outcome.sent, [b, a]);
     assert_eq!(outcome.lost, losses([]));
     Ok(())
-}
-
-#[test]
-fn what_comes_in_goes_out() -> Result<()> {
-    let frames: Vec<Vec<u8>> =
-        (1..=2000).map(|n| datagram((A, B), ("10.0.1.2", n), ("10.0.2.2", 9), 18)).collect();
-    let more = ["1", "2", "4", "8", "16"].map(|n| format!("bench/io-{n}-more.click"));
-    for name in ["bench/io.click", "bench/io-large-pool.click", "bench/batching.click"]
-        .into_iter()
-        .chain(more.iter().map(String::as_str))
-    {
-        assert_eq!(run(name, &[("", &frames)], &[])?.sent, std::slice::from_ref(&frames), "{name}");
-    }
-    Ok(())
-}
-
-/// UDP datagrams of two senders, told apart by their ports.
-fn of_two_senders() -> [Vec<Vec<u8>>; 2] {
-    [1, 3001].map(|first| {
-        (first..first + 2000).map(|n| datagram((A, B), ("10.0.1.2", n), ("10.0.2.2", 9), 18)).collect()
-    })
-}
-
-#[test]
-fn one_core_receives_and_one_sends() -> Result<()> {
-    let [frames, _] = of_two_senders();
-    let outcome = pcap_ports::run("bench/cores-pipeline.click", &[("", &frames)], &["-j", "2"])?;
-    assert!(outcome.sent == [frames], "all, in order");
-    assert_eq!(outcome.lost, losses([]));
-    Ok(())
-}
-
-#[test]
-fn two_paths_with_a_core_each() -> Result<()> {
-    let [a, b] = of_two_senders();
-    let outcome = pcap_ports::run("bench/cores-parallel.click", &[("", &a), ("", &b)], &["-j", "2"])?;
-    assert!(outcome.sent == [a.clone(), b.clone()], "all, in order");
-    assert_eq!(outcome.lost, losses([]));
-    let ports: [Input; 3] = [("", &a), ("", &b), ("", &[])];
-    let outcome = pcap_ports::run("bench/cores-overlap.click", &ports, &["-j", "2"])?;
-    let [.., out] = &outcome.sent[..] else { panic!("no port has sent") };
-    // Each path keeps its order, whatever comes in between.
-    let of =
-        |frames: &[Vec<u8>]| out.iter().filter(|frame| frames.contains(frame)).cloned().collect::<Vec<_>>();
-    assert!(of(&a) == a && of(&b) == b, "all, in order");
-    assert_eq!((out.len(), outcome.lost), (4000, losses([])));
-    Ok(())
-}
-
-#[test]
-fn probes_are_noted_as_they_leave_and_come_back() -> Result<()> {
-    let directory = tempfile::tempdir().map_err(|error| Error::new(error.to_string()))?;
-    let [sent, back] = ["sent.pcap", "back.pcap"].map(|name| directory.path().join(name));
-    let come: Vec<Vec<u8>> = (1..=30)
-        .map(|n| {
-            datagram((B, A), (if n % 3 == 0 { "198.18.0.2" } else { "198.18.0.1" }, n), ("10.0.2.2", 9), 18)
-        })
-        .collect();
-    let arguments =
-        [format!("SENT={}", sent.display()), format!("BACK={}", back.display()), "LIMIT=20".to_owned()];
-    let arguments: Vec<&str> =
-        arguments.iter().map(String::as_str).chain(["RATE=9000", "PROBES=9000"]).collect();
-    let outcome = pcap_ports::run("bench/probe.click", &[("", &come)], &arguments)?;
-    assert_eq!((outcome.sent[0].len(), outcome.lost), (40, losses([])));
-    let probe = |number: u16| {
-        outcome.sent[0]
-            .iter()
-            .find(|frame| frame[26..30] == [198, 18, 0, 2] && frame[34..36] == number.to_be_bytes())
-    };
-    let noted = trace::read(&sent)?;
-    assert_eq!(noted.len(), 20);
-    for (number, noted) in (1000..).zip(noted) {
-        assert_eq!(Some(&noted[..]), probe(number).map(Vec::as_slice), "probe {number}");
-    }
-    let expected: Vec<Vec<u8>> = come.iter().skip(2).step_by(3).cloned().collect();
-    assert_eq!(trace::read(&back)?, expected);
-    Ok(())
-}
-
-#[test]
-fn a_path_through_a_router() -> Result<()> {
-    let directory = tempfile::tempdir().map_err(|error| Error::new(error.to_string()))?;
-    let table = directory.path().join("routes.txt");
-    fs::write(&table, "10.1.0.0/16 0\n").cannot(|| "write routes".to_owned())?;
-    let (mut frames, mut expected) = (Vec::new(), Vec::new());
-    for number in 1..=2000u16 {
-        let [high, low] = number.to_be_bytes();
-        // Every fifth packet has no route, every seventh no time left.
-        let net = if number % 5 == 0 { 2 } else { 1 };
-        let mut ip = Ip::new([10, 9, 0, 1].into(), [10, net, high, low].into(), number, UDP, vec![low; 26]);
-        ip.ttl = if number % 7 == 0 { 1 } else { 9 };
-        frames.push(ethernet(B, A, ETHERTYPE_IP, &ip.build()));
-        if net == 1 && ip.ttl > 1 {
-            ip.ttl -= 1;
-            let (source, destination) = (Mac([2, 0, 0, 0, 0, 1]), Mac([2, 0, 0, 0, 0, 2]));
-            expected.push(ethernet(destination, source, ETHERTYPE_IP, &ip.build()));
-        }
-    }
-    let variable = format!("TABLE={}", table.display());
-    for name in ["bench/ip-path.click", "bench/ip-path-large-pool.click"] {
-        let outcome = run(name, &[("", &frames)], &[&variable])?;
-        assert_eq!(outcome.sent, [expected.clone()], "{name}");
-        let lost: u64 = outcome.lost.values().sum();
-        assert_eq!(lost, (frames.len() - expected.len()) as u64, "{:?}", outcome.lost);
-    }
-    Ok(())
-}
-
-#[test]
-fn a_queue_for_each_of_four_ports() -> Result<()> {
-    let directory = tempfile::tempdir().map_err(|error| Error::new(error.to_string()))?;
-    let table = directory.path().join("routes.txt");
-    fs::write(&table, "10.0.0.0/16 0\n10.1.0.0/16 1\n10.2.0.0/16 2\n10.3.0.0/16 3\n")
-        .cannot(|| "write routes".to_owned())?;
-    let (mut frames, mut expected) = (Vec::new(), vec![Vec::new(); 4]);
-    // Fewer for each port than a queue holds.
-    for number in 1..=1500u16 {
-        let [high, low] = number.to_be_bytes();
-        let net = (number % 5) as u8;
-        let mut ip = Ip::new([10, 99, 0, 1].into(), [10, net, high, low].into(), number, UDP, vec![low; 26]);
-        ip.ttl = if number % 7 == 0 { 1 } else { 9 };
-        frames.push(ethernet(B, A, ETHERTYPE_IP, &ip.build()));
-        if net < 4 && ip.ttl > 1 {
-            ip.ttl -= 1;
-            let (source, destination) = (Mac([2, 0, 0, 0, 1, net]), Mac([2, 0, 0, 0, 2, net]));
-            expected[usize::from(net)].push(ethernet(destination, source, ETHERTYPE_IP, &ip.build()));
-        }
-    }
-    let ports: [Input; 4] = [("", &frames), ("", &[]), ("", &[]), ("", &[])];
-    let arguments = [format!("TABLE={}", table.display()), "BUFFERS=8192".to_owned()];
-    let outcome = run("bench/classic-4-ports.click", &ports, &[&arguments[0], &arguments[1]])?;
-    assert_eq!(outcome.sent, expected);
-    Ok(())
-}
-
-#[test]
-fn sixteen_next_hops_behind_two_ports() -> Result<()> {
-    let directory = tempfile::tempdir().map_err(|error| Error::new(error.to_string()))?;
-    let table = directory.path().join("routes.txt");
-    let route = |hop| format!("10.{hop}.0.0/16 192.0.2.{} {}\n", hop + 1, hop % 2);
-    let routes: String = (0..16).map(route).collect();
-    fs::write(&table, routes).cannot(|| "write routes".to_owned())?;
-    let (mut frames, mut expected) = (Vec::new(), [Vec::new(), Vec::new(), Vec::new()]);
-    for number in 1..=2000u16 {
-        let [high, low] = number.to_be_bytes();
-        let hop = (number % 17) as u8;
-        let mut ip = Ip::new([10, 99, 0, 1].into(), [10, hop, high, low].into(), number, UDP, vec![low; 26]);
-        ip.ttl = if number % 7 == 0 { 1 } else { 9 };
-        frames.push(ethernet(B, A, ETHERTYPE_IP, &ip.build()));
-        if hop < 16 && ip.ttl > 1 {
-            ip.ttl -= 1;
-            let (source, destination) = (Mac([2, 0, 0, 0, 1, hop % 2]), Mac([2, 0, 0, 0, 2, hop]));
-            let out = 1 + usize::from(hop % 2);
-            expected[out].push(ethernet(destination, source, ETHERTYPE_IP, &ip.build()));
-        }
-    }
-    let ports: [Input; 3] = [("", &frames), ("", &[]), ("", &[])];
-    let arguments = [format!("TABLE={}", table.display()), "BUFFERS=8192".to_owned()];
-    let outcome = run("bench/ip-path-2-ports.click", &ports, &[&arguments[0], &arguments[1]])?;
-    for (port, (sent, expected)) in outcome.sent.into_iter().zip(expected).enumerate() {
-        // What leaves by different next hops may change places.
-        assert_eq!(sorted(sent), sorted(expected), "port {port}");
-    }
-    Ok(())
-}
-
-#[test]
-fn a_path_through_an_ipv6_router() -> Result<()> {
-    let directory = tempfile::tempdir().map_err(|error| Error::new(error.to_string()))?;
-    let table = directory.path().join("routes.txt");
-    fs::write(&table, "2001:db8:1::/48 0\n10.0.0.0/8 0\n").cannot(|| "write routes".to_owned())?;
-    let (mut frames, mut expected) = (Vec::new(), Vec::new());
-    for number in 1..=2000u16 {
-        // Every fifth packet has no route, every seventh no hops left, every eleventh is cut short.
-        let net = if number % 5 == 0 { 2 } else { 1 };
-        let to = Ipv6Addr::new(0x2001, 0xdb8, net, 7, number, 0, 0, number);
-        let mut ip = Ip6::new("3fff::1".parse().unwrap_or(to), to, UDP, vec![0x5a; 8]);
-        ip.hop_limit = if number % 7 == 0 { 1 } else { 9 };
-        let mut frame = ethernet(B, A, ETHERTYPE_IP6, &ip.build());
-        let short = number % 11 == 0;
-        frame.truncate(if short { 61 } else { frame.len() });
-        frames.push(frame);
-        if net == 1 && ip.hop_limit > 1 && !short {
-            ip.hop_limit -= 1;
-            let (source, destination) = (Mac([2, 0, 0, 0, 0, 1]), Mac([2, 0, 0, 0, 0, 2]));
-            expected.push(ethernet(destination, source, ETHERTYPE_IP6, &ip.build()));
-        }
-    }
-    let variable = format!("TABLE={}", table.display());
-    for name in ["bench/ip6-path.click", "bench/ip6-path-large-pool.click"] {
-        let outcome = run(name, &[("", &frames)], &[&variable])?;
-        assert_eq!(outcome.sent, [expected.clone()], "{name}");
-        let lost: u64 = outcome.lost.values().sum();
-        assert_eq!(lost, (frames.len() - expected.len()) as u64, "{:?}", outcome.lost);
-    }
-    Ok(())
-}
-
-/// The router asks for its neighbours, forwards between them, and tells what it cannot forward.
-#[test]
-fn an_ipv6_router_with_two_interfaces() -> Result<()> {
-    if netns::skipped() {
-        return Ok(());
-    }
-    let directory = tempfile::tempdir().map_err(|error| Error::new(error.to_string()))?;
-    let path = directory.path().join("routes.txt");
-    fs::write(&path, "2001:db8:1::/64 0\n2001:db8:2::/64 1\n").cannot(|| "write routes".to_owned())?;
-    for workers in ["1", "2"] {
-        let topology = Topology::of(2, &netns::unique_prefix(), Hosts::Silent)?;
-        let launch = Launch::router("ip6-router.click", &topology, &path)?.with(&["-j", workers]);
-        let mut router = Routebricks::start(topology.router(), launch, directory.path())?;
-        two_ipv6_hosts(&topology)?;
-        let mut checks = router.stop()?;
-        checks.retain(|check| !check.holds);
-        assert!(checks.is_empty(), "-j {workers}: {checks:#?}");
-    }
-    Ok(())
-}
-
-fn two_ipv6_hosts(topology: &Topology) -> Result<()> {
-    let links = [0, 1].map(|port| Link { port });
-    let ports = [topology.raw_port(links[0])?, topology.raw_port(links[1])?];
-    let global = |net: u16, host: u16| Ipv6Addr::new(0x2001, 0xdb8, net, 0, 0, 0, 0, host);
-    let (a, b) = (global(1, 2), global(2, 2));
-    let send = |from: usize, ip: &Ip6| {
-        ports[from].send(&ethernet(
-            links[from].router_mac(),
-            links[from].host_mac(),
-            ETHERTYPE_IP6,
-            &ip.build(),
-        ))
-    };
-    let expect = |at: usize, frame: Vec<u8>| {
-        let mut others = 0;
-        wait_until("the packet", Duration::from_secs(5), || {
-            while let Some(seen) = ports[at].receive()? {
-                if seen == frame {
-                    return Ok(Some(()));
-                }
-                others += 1;
-            }
-            Ok(None)
-        })
-        .cannot(|| format!("see {frame:02x?} at port {at}, but {others} others"))
-    };
-    let forwarded = |at: usize, ip: &Ip6| {
-        let ip = Ip6 { hop_limit: ip.hop_limit - 1, ..ip.clone() };
-        expect(at, ethernet(links[at].host_mac(), links[at].router_mac(), ETHERTYPE_IP6, &ip.build()))
-    };
-    for (from, ip) in [(0, Ip6::new(a, b, UDP, vec![1; 30])), (1, Ip6::new(b, a, UDP, vec![2; 30]))] {
-        let to = 1 - from;
-        let own = Ipv6Addr::new(0xfe80, 0, 0, 0, 0, 0, to as u16 + 1, 1);
-        let ask = Neighbour::ask(own, links[to].router_mac(), ip.destination);
-        send(from, &ip)?;
-        expect(to, ask)?;
-        ports[to].send(&Neighbour::tell(
-            ip.destination,
-            links[to].host_mac(),
-            own,
-            links[to].router_mac(),
-        ))?;
-        forwarded(to, &ip)?;
-    }
-    let spent = Ip6 { hop_limit: 1, ..Ip6::new(a, b, UDP, vec![3; 30]) };
-    send(0, &spent)?;
-    let told = |from: Ipv6Addr, to: Ipv6Addr, kind: u8, code: u8, word: u32, quote: &Ip6| {
-        Ip6::new(from, to, ICMP6, icmp6((from, to), (kind, code), word, &quote.build()))
-    };
-    forwarded(0, &told(global(2, 1), a, 3, 0, 0, &spent))?;
-    let lost = Ip6::new(b, global(3, 9), UDP, vec![4; 30]);
-    send(1, &lost)?;
-    forwarded(1, &told(global(1, 1), b, 1, 0, 0, &lost))?;
-    // An error about a packet to one of the router's addresses comes from that (RFC 4443 §2.2 (a)).
-    let unheard = Ip6::new(a, global(2, 1), UDP, vec![5; 30]);
-    send(0, &unheard)?;
-    forwarded(0, &told(global(2, 1), a, 1, 4, 0, &unheard))?;
-    let ping = Ip6::new(a, global(1, 1), ICMP6, icmp6((a, global(1, 1)), (128, 0), 9, b"are you there?"));
-    send(0, &ping)?;
-    let reply = icmp6((global(1, 1), a), (129, 0), 9, b"are you there?");
-    forwarded(0, &Ip6::new(global(1, 1), a, ICMP6, reply))
 }
 
 #[test]
