@@ -1,6 +1,6 @@
 //! The six scenarios of paper 1, Fig. 6: what it costs when queues are shared and packets change cores.
 
-use crate::pairs::{Bench, MEMORY, Patience, measure_lossy};
+use crate::pairs::{Bench, MEMORY, Patience, list, measure_lossy};
 use crate::plan::{Frames, Group};
 use crate::program::Start;
 use crate::value::Measured;
@@ -122,11 +122,8 @@ pub fn measure_all(bench: &Bench<'_>, patience: Patience) -> Result<Vec<Measured
 }
 
 fn start<'a>(bench: &Bench<'a>, scenario: &Scenario, cores: &[usize], trace: &str) -> Start<'a> {
-    let list = cores.iter().map(usize::to_string).collect::<Vec<_>>().join(",");
     let prefix = format!("bench-{}-{}", std::process::id(), Group::Cores.name());
-    let mut command = vec![bench.router.to_string_lossy().into_owned(), "run".to_owned()];
-    command.extend([format!("-j{}", scenario.workers), "--cpus".to_owned(), list.clone()]);
-    command.push(bench.root.join(scenario.config).to_string_lossy().into_owned());
+    let mut command = bench.router_on(cores, scenario.workers, None, scenario.config);
     command.extend(scenario.words.iter().map(|word| (*word).to_owned()));
     command.push("--".to_owned());
     for (port, queues) in scenario.queues.iter().enumerate() {
@@ -138,7 +135,7 @@ fn start<'a>(bench: &Bench<'a>, scenario: &Scenario, cores: &[usize], trace: &st
     }
     command.extend([format!("--file-prefix={prefix}"), "--no-pci".to_owned()]);
     command.extend(bench.memory.eal_args(MEMORY >> 20));
-    Start { name: "router", command, cores: list, prefix, folder: bench.folder }
+    Start { name: "router", command, cores: list(cores), prefix, folder: bench.folder }
 }
 
 /// Whether processors have their L3 cache in common; `None` if the kernel does not say.

@@ -196,9 +196,7 @@ pub fn play(
 fn start<'a>(bench: &Bench<'_>, subject: &Subject, core: usize, folder: &'a Path) -> Start<'a> {
     let (name, command) = match subject {
         Subject::Router(config, words) => {
-            let mut command = vec![bench.router.to_string_lossy().into_owned(), "run".to_owned()];
-            command.extend(["--cpus".to_owned(), core.to_string()]);
-            command.push(bench.root.join(config).to_string_lossy().into_owned());
+            let mut command = bench.router_on(&[core], 1, None, config);
             command.extend(words.iter().cloned());
             command.push("--".to_owned());
             command.extend(eal(bench, "client", folder, "subject"));

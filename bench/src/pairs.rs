@@ -147,12 +147,24 @@ impl Bench<'_> {
         Ok(self.routebricks(plan, &self.material(plan)?, cores))
     }
 
+    /// The command of the router with a configuration of the repository, up to the configuration's own words.
+    pub fn router_on(
+        &self,
+        cores: &[usize],
+        workers: usize,
+        burst: Option<u16>,
+        config: &str,
+    ) -> Vec<String> {
+        let mut command = vec![text(&self.router), "run".to_owned(), format!("-j{workers}")];
+        command.extend(["--cpus".to_owned(), list(cores)]);
+        command.extend(burst.map(|burst| format!("--burst={burst}")));
+        command.push(text(&self.root.join(config)));
+        command
+    }
+
     fn routebricks(&self, plan: &Plan, material: &Material, cores: &[usize]) -> Start<'_> {
         let prefix = format!("bench-{}-router", std::process::id());
-        let mut command = vec![text(&self.router), "run".to_owned(), format!("-j{}", plan.workers)];
-        command.extend(["--cpus".to_owned(), list(cores)]);
-        command.extend(plan.burst.map(|burst| format!("--burst={burst}")));
-        command.push(text(&self.root.join(plan.config)));
+        let mut command = self.router_on(cores, plan.workers, plan.burst, plan.config);
         if let Some((routes, _)) = &material.routes {
             command.push(format!("TABLE={}", routes.display()));
         }
@@ -227,7 +239,8 @@ fn run(start: &Start<'_>, sample: impl Fn(&mut Program) -> Result<Sample, String
     })
 }
 
-fn list(cores: &[usize]) -> String {
+/// Processors as programs take them.
+pub fn list(cores: &[usize]) -> String {
     cores.iter().map(usize::to_string).collect::<Vec<_>>().join(",")
 }
 
