@@ -30,10 +30,19 @@ impl Cables {
     /// # Errors
     /// Those of the system.
     pub fn open(links: &[u32]) -> io::Result<Cables> {
+        Cables::open_some(links.iter().copied().zip(0..))
+    }
+
+    /// The same for some of the ports: numbers of their interfaces and of themselves.
+    ///
+    /// # Errors
+    /// Those of the system.
+    pub fn open_some(links: impl IntoIterator<Item = (u32, usize)>) -> io::Result<Cables> {
         let socket = NetlinkSocket::open(LINKS, BUFFER)?;
         socket.send(&dump(Topic::Links, 1))?;
-        let ports = links.iter().zip(0..).map(|(link, port)| (*link, port)).collect();
-        Ok(Cables { socket, ports, carriers: vec![true; links.len()] })
+        let ports: HashMap<u32, usize> = links.into_iter().collect();
+        let count = ports.values().max().map_or(0, |last| last + 1);
+        Ok(Cables { socket, ports, carriers: vec![true; count] })
     }
 
     /// What has changed since the last call: port and carrier.

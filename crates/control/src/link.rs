@@ -1,11 +1,13 @@
-//! Changes of interfaces, made at once: names, addresses, and moves between network namespaces.
+//! Changes of interfaces, made at once: names, addresses, moves between network namespaces, and cables between these.
 
+use crate::netlink::make::{VethEnd, new_address, new_veth};
 use crate::netlink::request::{LinkChange, Topic, dump, set_link};
 use crate::netlink::wire::Messages;
 use crate::netlink::{Action, Link, Message, decode};
 use crate::socket::{NetlinkSocket, Read};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use std::io;
+use std::net::IpAddr;
 use std::os::fd::AsFd;
 
 /// Room for one datagram: the kernel uses at most 32 KiB.
@@ -42,10 +44,34 @@ pub fn link(name: &str) -> io::Result<Link> {
 /// # Errors
 /// Those of the system.
 pub fn change(index: u32, change: &LinkChange<'_>) -> io::Result<()> {
-    converse(&set_link(index, change, 1), |message| match message {
+    ask(&set_link(index, change, 1))
+}
+
+/// Sends a request that the kernel answers with yes or no.
+///
+/// # Errors
+/// Those of the system.
+fn ask(request: &[u8]) -> io::Result<()> {
+    converse(request, |message| match message {
         Message::Answer { errno: 0, .. } => Some(Ok(())),
         _ => None,
     })
+}
+
+/// Lays a cable between two network namespaces: a veth pair.
+///
+/// # Errors
+/// Those of the system.
+pub fn connect(ends: [&VethEnd<'_>; 2], mtu: u32) -> io::Result<()> {
+    ask(&new_veth(ends, mtu, 1))
+}
+
+/// Gives an interface of the current network namespace an address.
+///
+/// # Errors
+/// Those of the system.
+pub fn add_address(index: u32, ip: IpAddr, bits: u8) -> io::Result<()> {
+    ask(&new_address(index, ip, bits, 1))
 }
 
 /// Sends a request and hands over what comes back until `take` has enough.

@@ -1,6 +1,7 @@
 //! Netlink messages: framing, what they say, and requests.
 
 pub mod decode;
+pub mod make;
 pub mod message;
 pub mod numbers;
 pub mod request;

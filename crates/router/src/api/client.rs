@@ -47,17 +47,39 @@ impl Client {
         self.get(&format!("/handlers/{}/{}", encoded(element), encoded(handler)))
     }
 
+    /// Writes to a handler.
+    ///
+    /// # Errors
+    /// If there is no answer, or it is a refusal.
+    pub fn write(&self, element: &str, handler: &str, value: &str) -> Result<(), String> {
+        let path = format!("/handlers/{}/{}", encoded(element), encoded(handler));
+        let length = value.len();
+        let head = format!("PUT {path} HTTP/1.0\r\nHost: localhost\r\nContent-Length: {length}\r\n\r\n");
+        match self.answer(&(head + value))? {
+            (200 | 204, _) => Ok(()),
+            (_, refusal) => Err(refusal.trim_end().to_owned()),
+        }
+    }
+
     /// What the router answers to `GET path`.
     ///
     /// # Errors
     /// If there is no answer, or it is a refusal.
     pub fn get(&self, path: &str) -> Result<String, String> {
         // HTTP/1.0 (RFC 1945): the answer ends with the connection, and is not sent in chunks.
-        let answer = self.exchange(&format!("GET {path} HTTP/1.0\r\nHost: localhost\r\n\r\n"));
+        match self.answer(&format!("GET {path} HTTP/1.0\r\nHost: localhost\r\n\r\n"))? {
+            (200, body) => Ok(body),
+            (_, refusal) => Err(refusal.trim_end().to_owned()),
+        }
+    }
+
+    /// Status and body of the answer to a request.
+    fn answer(&self, request: &str) -> Result<(u16, String), String> {
+        let answer = self.exchange(request);
         let answer =
             answer.map_err(|e| format!("no answer from {}: {}", self.socket.display(), reason(&e)))?;
         let (status, body) = parse(&answer).ok_or("the router's answer is not HTTP")?;
-        if status == 200 { Ok(body.to_owned()) } else { Err(body.trim_end().to_owned()) }
+        Ok((status, body.to_owned()))
     }
 
     fn exchange(&self, request: &str) -> std::io::Result<String> {

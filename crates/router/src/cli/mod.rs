@@ -1,6 +1,8 @@
 //! The command line: what may be typed, and which command answers.
 
 mod check;
+mod cluster;
+mod cluster_status;
 mod elements;
 mod fmt;
 mod graph;
@@ -34,6 +36,11 @@ enum Command {
     Run(run::RunArgs),
     /// Run a complete router on Linux interfaces, with Linux, FRR or BIRD as its control plane
     Router(router::RouterArgs),
+    /// Run several servers as one router, and look after them
+    #[command(subcommand)]
+    Cluster(cluster::ClusterCommand),
+    #[command(name = crate::cluster::node::COMMAND, hide = true)]
+    ClusterNode,
     #[command(name = crate::linux::keeper::COMMAND, hide = true)]
     KeepPorts(router::KeepArgs),
     /// Say what is wrong with a configuration, without opening devices or files
@@ -82,6 +89,8 @@ pub fn main() -> ExitCode {
     let done = match Cli::parse().command {
         Command::Run(args) => run::run(&args),
         Command::Router(args) => router::router(&args),
+        Command::Cluster(command) => cluster::cluster(&command),
+        Command::ClusterNode => cluster::one_node(),
         Command::KeepPorts(args) => router::keep(&args),
         Command::Check(args) => check::check(&args),
         Command::Fmt(args) => fmt::fmt(&args),

@@ -2,12 +2,13 @@
 
 use super::reload::Reload;
 use super::run::{Processors, announce, http_address, processors};
-use super::settings::{Settings, repeated};
+use super::settings::Settings;
 use super::{Done, Output, Workers, failed};
 use crate::api::Server;
 use crate::config::{Configuration, Reported};
 use crate::linux::{self, Namespaces, Port, Twins, keeper};
 use crate::run::{RunOptions, Service};
+use crate::toml_file::repeated;
 use clap::Args;
 use control::Source;
 use std::net::SocketAddr;

@@ -7,18 +7,15 @@
 //! others = 2000
 //! ```
 
+use super::MOST_WORKERS;
 use super::run::{http_address, processors};
-use super::{MOST_WORKERS, failed};
-use crate::config::{Reported, reason, report};
+use crate::config::Reported;
 use crate::linux::PuntLimits;
-use lang::{Diagnostic, SourceMap, Span, nearest};
-use std::fs::File;
-use std::io::Read;
+use crate::toml_file::{self, Reader, Value, repeated};
+use lang::Diagnostic;
 use std::net::SocketAddr;
-use std::ops::Range;
 use std::path::Path;
-use toml::Spanned;
-use toml::de::{DeTable, DeValue};
+use toml::de::DeTable;
 
 /// What the file may say. What it does not say is none or empty.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -39,11 +36,6 @@ pub struct Settings {
     pub eal: Vec<String>,
 }
 
-/// A longer file is a mistake.
-const MOST_BYTES: usize = 1 << 20;
-/// Bytes of an interface's name: the kernel's `IFNAMSIZ` without the zero at its end.
-const LONGEST_NAME: usize = 15;
-
 const SETTINGS: [&str; 7] = ["ports", "workers", "cpus", "fpm", "http", "eal", "punt"];
 const KINDS: [&str; 3] = ["protocols", "neighbours", "others"];
 
@@ -53,23 +45,7 @@ impl Settings {
     /// # Errors
     /// If it cannot be read, or is not valid; all mistakes were printed.
     pub fn load(file: &Path) -> Result<Settings, Reported> {
-        let name = file.display().to_string();
-        let mut bytes = Vec::new();
-        let read = File::open(file).and_then(|f| f.take(MOST_BYTES as u64 + 1).read_to_end(&mut bytes));
-        let text = match read {
-            Err(e) => Err(reason(&e)),
-            Ok(_) if bytes.len() > MOST_BYTES => Err(format!("longer than {MOST_BYTES} bytes")),
-            Ok(_) => String::from_utf8(bytes).map_err(|e| {
-                format!("byte {} is not UTF-8, in which TOML is written", e.utf8_error().valid_up_to())
-            }),
-        };
-        let text = text.map_err(|e| failed(format!("{name}: {e}")))?;
-        let mut sources = SourceMap::new();
-        let source = sources.add(name, &text);
-        Settings::parse(&text, source).map_err(|mistakes| {
-            report(&mistakes, &sources);
-            Reported
-        })
+        toml_file::load(file, Settings::parse)
     }
 
     /// Reads a text, which is number `source` of a map.
@@ -77,15 +53,7 @@ impl Settings {
     /// # Errors
     /// All mistakes, in the order of the text: those against TOML, or else those against the settings.
     pub fn parse(text: &str, source: u32) -> Result<Settings, Vec<Diagnostic>> {
-        let (table, broken) = DeTable::parse_recoverable(text);
-        let mut reader = Reader { source, mistakes: Vec::new() };
-        // What the parser makes of a broken text would give mistakes that are none.
-        let settings = if broken.is_empty() { reader.settings(table.get_ref()) } else { Settings::default() };
-        for error in broken {
-            reader.mistake(error.span().unwrap_or(0..0), error.message().trim_end());
-        }
-        reader.mistakes.sort_by_key(|mistake| mistake.span().start);
-        if reader.mistakes.is_empty() { Ok(settings) } else { Err(reader.mistakes) }
+        toml_file::parse(text, source, Settings::read)
     }
 }
 
@@ -104,161 +72,72 @@ impl Settings {
     }
 }
 
-/// Where a name stands again that stood before, and where that was.
-pub fn repeated(names: &[String]) -> impl Iterator<Item = (usize, usize)> {
-    (1..names.len()).filter_map(|i| Some((i, names[..i].iter().position(|name| *name == names[i])?)))
-}
-
 /// `127.0.0.1:2620`, `[::1]:2620`.
 fn fpm_address(text: &str) -> Result<SocketAddr, String> {
     text.parse().map_err(|_| "an address and a port such as 127.0.0.1:2620".to_owned())
 }
 
-type Value<'a> = Spanned<DeValue<'a>>;
-
-struct Reader {
-    source: u32,
-    mistakes: Vec<Diagnostic>,
-}
-
-impl Reader {
-    fn span(&self, at: Range<usize>) -> Span {
-        Span::new(self.source, at)
-    }
-
-    fn mistake(&mut self, at: Range<usize>, message: impl Into<String>) {
-        self.mistakes.push(Diagnostic::error(self.span(at), message));
-    }
-
-    fn settings(&mut self, table: &DeTable<'_>) -> Settings {
+impl Settings {
+    fn read(reader: &mut Reader, table: &DeTable<'_>) -> Settings {
         let mut settings = Settings::default();
         for (key, value) in table {
             match key.get_ref().as_ref() {
-                "ports" => settings.ports = self.ports(value),
+                "ports" => settings.ports = ports(reader, value),
                 "workers" => {
-                    let number = self.number("workers", value, 1..=MOST_WORKERS.into());
+                    let number = reader.number("workers", value, 1..=MOST_WORKERS.into());
                     settings.workers = number.and_then(|number| number.try_into().ok());
                 }
-                "cpus" => settings.cpus = self.word("cpus", value, processors).map(|list| list.0),
-                "fpm" => settings.fpm = self.word("fpm", value, fpm_address),
-                "http" => settings.http = self.word("http", value, http_address),
-                "eal" => settings.eal = self.words("eal", value).into_iter().map(|(word, _)| word).collect(),
-                "punt" => settings.punt = self.punt(value),
-                _ => self.unknown(key.span(), key.get_ref(), "setting", &SETTINGS),
+                "cpus" => settings.cpus = reader.word("cpus", value, processors).map(|list| list.0),
+                "fpm" => settings.fpm = reader.word("fpm", value, fpm_address),
+                "http" => settings.http = reader.word("http", value, http_address),
+                "eal" => {
+                    settings.eal = reader.words("eal", value).into_iter().map(|(word, _)| word).collect()
+                }
+                "punt" => settings.punt = punt(reader, value),
+                _ => reader.unknown(key.span(), key.get_ref(), "setting", SETTINGS),
             }
         }
         settings
     }
+}
 
-    fn punt(&mut self, value: &Value<'_>) -> PuntLimits {
-        let mut limits = PuntLimits::default();
-        let Some(table) = value.get_ref().as_table() else {
-            self.wrong_type("punt", "a table", value);
-            return limits;
-        };
-        for (key, value) in table {
-            let limit = match key.get_ref().as_ref() {
-                "protocols" => &mut limits.protocols,
-                "neighbours" => &mut limits.neighbours,
-                "others" => &mut limits.others,
-                name => {
-                    self.unknown(key.span(), name, "kind of packets", &KINDS);
-                    continue;
-                }
-            };
-            *limit = self.number(key.get_ref(), value, 0..=u32::MAX);
-        }
-        limits
-    }
-
-    fn ports(&mut self, value: &Value<'_>) -> Vec<String> {
-        let (names, places): (Vec<_>, Vec<_>) = self.words("ports", value).into_iter().unzip();
-        for (name, place) in names.iter().zip(&places) {
-            let odd = |c: char| c.is_whitespace() || c.is_control() || c == '/' || c == ':';
-            if name.is_empty()
-                || name.len() > LONGEST_NAME
-                || name.contains(odd)
-                || [".", ".."].contains(&&**name)
-            {
-                self.mistake(place.clone(), format!("no interface of Linux can be called `{name}`"));
+fn punt(reader: &mut Reader, value: &Value<'_>) -> PuntLimits {
+    let mut limits = PuntLimits::default();
+    let Some(table) = value.get_ref().as_table() else {
+        reader.wrong_type("punt", "a table", value);
+        return limits;
+    };
+    for (key, value) in table {
+        let limit = match key.get_ref().as_ref() {
+            "protocols" => &mut limits.protocols,
+            "neighbours" => &mut limits.neighbours,
+            "others" => &mut limits.others,
+            name => {
+                reader.unknown(key.span(), name, "kind of packets", KINDS);
+                continue;
             }
-        }
-        for (again, first) in repeated(&names) {
-            let message = format!("port `{}` is given twice", names[again]);
-            let [again, first] = [again, first].map(|i| self.span(places[i].clone()));
-            self.mistakes.push(Diagnostic::error(again, message).note(first, "first here"));
-        }
-        names
-    }
-
-    fn unknown(&mut self, at: Range<usize>, name: &str, what: &str, known: &[&'static str]) {
-        let wrong = format!("no {what} `{name}`");
-        let (last, most) = known.split_last().unwrap_or((&"", &[]));
-        let mistake = match nearest(name, known.iter().copied()) {
-            Some(near) => Diagnostic::error(self.span(at), format!("{wrong}; did you mean `{near}`?")),
-            None => Diagnostic::error(self.span(at), wrong)
-                .help(format!("there are {} and {last}", most.join(", "))),
         };
-        self.mistakes.push(mistake);
+        *limit = reader.number(key.get_ref(), value, 0..=u32::MAX);
     }
+    limits
+}
 
-    fn wrong_type(&mut self, name: &str, what: &str, value: &Value<'_>) {
-        let is = match value.get_ref().type_str() {
-            is @ ("array" | "integer") => format!("an {is}"),
-            is => format!("a {is}"),
-        };
-        self.mistake(value.span(), format!("`{name}` is {what}, not {is}"));
+fn ports(reader: &mut Reader, value: &Value<'_>) -> Vec<String> {
+    let (names, places): (Vec<_>, Vec<_>) = reader.words("ports", value).into_iter().unzip();
+    for (name, place) in names.iter().zip(&places) {
+        reader.interface(name, place.clone());
     }
-
-    /// A whole number within a range.
-    fn number(&mut self, name: &str, value: &Value<'_>, range: std::ops::RangeInclusive<u32>) -> Option<u32> {
-        let what = format!("a whole number from {} to {}", range.start(), range.end());
-        let Some(number) = value.get_ref().as_integer() else {
-            self.wrong_type(name, &what, value);
-            return None;
-        };
-        let number = u32::from_str_radix(number.as_str(), number.radix()).ok();
-        let within = number.filter(|number| range.contains(number));
-        if within.is_none() {
-            self.mistake(value.span(), format!("`{name}` is {what}"));
-        }
-        within
+    for (again, first) in repeated(&names) {
+        let what = format!("port `{}`", names[again]);
+        reader.twice(&what, places[again].clone(), places[first].clone());
     }
-
-    /// A string that means something; what it must be is the error of `read`.
-    fn word<T>(
-        &mut self,
-        name: &str,
-        value: &Value<'_>,
-        read: impl Fn(&str) -> Result<T, String>,
-    ) -> Option<T> {
-        let Some(text) = value.get_ref().as_str() else {
-            self.wrong_type(name, "a string", value);
-            return None;
-        };
-        read(text).map_err(|must| self.mistake(value.span(), format!("`{name}` is {must}"))).ok()
-    }
-
-    /// An array of strings, and where each stands.
-    fn words(&mut self, name: &str, value: &Value<'_>) -> Vec<(String, Range<usize>)> {
-        let Some(array) = value.get_ref().as_array() else {
-            self.wrong_type(name, "an array of strings", value);
-            return Vec::new();
-        };
-        let mut words = Vec::new();
-        for item in array {
-            match item.get_ref().as_str() {
-                Some(word) => words.push((word.to_owned(), item.span())),
-                None => self.wrong_type(name, "an array of strings", item),
-            }
-        }
-        words
-    }
+    names
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use lang::SourceMap;
 
     fn mistakes(text: &str) -> Vec<String> {
         let mut sources = SourceMap::new();

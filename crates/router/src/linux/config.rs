@@ -69,22 +69,8 @@ pub fn text(ports: &[Port], limits: PuntLimits) -> String {
         );
     }
     for (i, port) in ports.iter().enumerate() {
-        let mac = port.mac.map(|byte| format!("{byte:02x}")).concat();
-        let patterns = CLASSES.map(|pattern| format!("0/{mac} {pattern}")).join(", ");
-        let special = format!("UNRESOLVED {0}, EXPIRED {0}, TOO_LONG {0}", ports.len());
-        let _ = write!(
-            text,
-            "\n// From {name}. The classifier lets IPv4 and IPv6 to the port's own address pass.\n\
-             in{i} -> class{i} :: Classifier({patterns}, -);\n\
-             class{i}[0] -> CheckIPHeader(BADSRC {MARTIANS}, OFFSET 14)\n\
-             \x20 -> rt{i} :: DirectIPLookup(TABLE main, ONE_OUTPUT true)\n\
-             \x20 -> next{i} :: AdjacencyRewrite(rt{i}, ADJACENCIES main, {special});\n\
-             class{i}[1], class{i}[2], class{i}[4] -> punt{i};\n\
-             class{i}[3] -> CheckIP6Header(BADSRC {MARTIANS6}, OFFSET 14)\n\
-             \x20 -> rt6_{i} :: LookupIP6Route(TABLE main, ONE_OUTPUT true)\n\
-             \x20 -> next6_{i} :: IP6AdjacencyRewrite(rt6_{i}, ADJACENCIES main6, {special});\n",
-            name = port.name,
-        );
+        let rewrite = format!("UNRESOLVED {0}, EXPIRED {0}, TOO_LONG {0}", ports.len());
+        text += &lookup(i, port, &rewrite);
         for output in 0..ports.len() {
             let _ = writeln!(text, "next{i}[{output}], next6_{i}[{output}] -> out{output};");
         }
@@ -92,6 +78,26 @@ pub fn text(ports: &[Port], limits: PuntLimits) -> String {
         let _ = writeln!(text, "next{i}[{punt}], next6_{i}[{punt}] -> punt{i};");
     }
     text
+}
+
+/// What packets from a port pass: classifier, checks, lookups, and the rewriting with these further arguments. What is not
+/// for the port's own address, or nothing to be looked up, goes to `punt{i}`; the rest leaves by outputs of `next{i}` and
+/// `next6_{i}`.
+pub fn lookup(i: usize, port: &Port, rewrite: &str) -> String {
+    let mac = port.mac.map(|byte| format!("{byte:02x}")).concat();
+    let patterns = CLASSES.map(|pattern| format!("0/{mac} {pattern}")).join(", ");
+    format!(
+        "\n// From {name}. The classifier lets IPv4 and IPv6 to the port's own address pass.\n\
+         in{i} -> class{i} :: Classifier({patterns}, -);\n\
+         class{i}[0] -> CheckIPHeader(BADSRC {MARTIANS}, OFFSET 14)\n\
+         \x20 -> rt{i} :: DirectIPLookup(TABLE main, ONE_OUTPUT true)\n\
+         \x20 -> next{i} :: AdjacencyRewrite(rt{i}, ADJACENCIES main, {rewrite});\n\
+         class{i}[1], class{i}[2], class{i}[4] -> punt{i};\n\
+         class{i}[3] -> CheckIP6Header(BADSRC {MARTIANS6}, OFFSET 14)\n\
+         \x20 -> rt6_{i} :: LookupIP6Route(TABLE main, ONE_OUTPUT true)\n\
+         \x20 -> next6_{i} :: IP6AdjacencyRewrite(rt6_{i}, ADJACENCIES main6, {rewrite});\n",
+        name = port.name,
+    )
 }
 
 #[cfg(test)]

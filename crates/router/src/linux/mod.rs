@@ -11,9 +11,9 @@ pub mod keeper;
 mod namespaces;
 mod twins;
 
-pub use config::{PuntLimits, text};
+pub use config::{PuntLimits, lookup, text};
 pub use namespaces::Namespaces;
-pub use twins::{Port, Twins};
+pub use twins::{Port, Twins, hand_over};
 
 use control::{Cables, Control, Handle, Settings, Source, Tables};
 use fib::{Adjacencies, Dir24_8, RangeTree, RouteTable};

@@ -38,6 +38,14 @@ impl Namespaces {
         Ok(Namespaces { caller, private: private?, _keeper: keeper.ok() })
     }
 
+    /// The current namespace as the caller's, and a private one that another process holds.
+    ///
+    /// # Errors
+    /// Those of the system.
+    pub fn beside(private: File) -> io::Result<Namespaces> {
+        Ok(Namespaces { caller: File::open("/proc/thread-self/ns/net")?, private, _keeper: None })
+    }
+
     /// Puts the calling thread into the private namespace.
     ///
     /// # Errors

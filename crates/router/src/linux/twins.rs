@@ -10,7 +10,7 @@ use std::io;
 use std::os::fd::AsRawFd;
 
 /// A port, as it was found.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct Port {
     /// The interface's name, and that of its twin.
     pub name: String,
@@ -96,35 +96,41 @@ impl<'a> Twins<'a> {
         let ports: Vec<u32> =
             self.taken.iter().map(|port| Ok(link(&port.name)?.index)).collect::<io::Result<_>>()?;
         let cables = Cables::open(&ports)?;
-        for port in &self.taken {
-            let tap = link(&port.tap)?.index;
-            let same = LinkChange {
-                up: Some(false),
-                mac: Some(port.mac),
-                mtu: Some(port.mtu),
-                ..LinkChange::default()
-            };
-            change(tap, &same)?;
-            let there = LinkChange {
-                namespace: Some(self.namespaces.caller().as_raw_fd()),
-                name: Some(&port.name),
-                ..LinkChange::default()
-            };
-            change(tap, &there)?;
-        }
-        self.namespaces.enter_caller()?;
-        let mut numbers = Vec::new();
-        for port in &self.taken {
-            // Linux forwards IPv6 between any interfaces or none. A kernel without it does not.
-            for which in [format!("ipv4/conf/{}", port.name), "ipv6/conf/all".to_owned()] {
-                let _ = fs::write(format!("/proc/sys/net/{which}/forwarding"), "1");
-            }
-            let twin = link(&port.name)?.index;
-            change(twin, &LinkChange { up: Some(port.up), ..LinkChange::default() })?;
-            numbers.push(twin);
-        }
-        Ok((numbers, cables))
+        Ok((hand_over(self.namespaces, &self.taken)?, cables))
     }
+}
+
+/// Gives taps that are in the private namespace to the caller's, with the names, addresses and MTUs of `ports`. The
+/// calling thread is in the caller's namespace afterwards. Returns their interface numbers, by port.
+///
+/// # Errors
+/// Those of the system.
+pub fn hand_over(namespaces: &Namespaces, ports: &[Port]) -> io::Result<Vec<u32>> {
+    namespaces.enter_private()?;
+    for port in ports {
+        let tap = link(&port.tap)?.index;
+        let same =
+            LinkChange { up: Some(false), mac: Some(port.mac), mtu: Some(port.mtu), ..LinkChange::default() };
+        change(tap, &same)?;
+        let there = LinkChange {
+            namespace: Some(namespaces.caller().as_raw_fd()),
+            name: Some(&port.name),
+            ..LinkChange::default()
+        };
+        change(tap, &there)?;
+    }
+    namespaces.enter_caller()?;
+    let mut numbers = Vec::new();
+    for port in ports {
+        // Linux forwards IPv6 between any interfaces or none. A kernel without it does not.
+        for which in [format!("ipv4/conf/{}", port.name), "ipv6/conf/all".to_owned()] {
+            let _ = fs::write(format!("/proc/sys/net/{which}/forwarding"), "1");
+        }
+        let twin = link(&port.name)?.index;
+        change(twin, &LinkChange { up: Some(port.up), ..LinkChange::default() })?;
+        numbers.push(twin);
+    }
+    Ok(numbers)
 }
 
 impl Drop for Twins<'_> {

@@ -1,0 +1,190 @@
+//! `cluster`: several servers as one router.
+
+use super::{Done, Output, failed};
+use crate::api::{client::Client, socket};
+use crate::cluster::config::Cluster;
+use crate::cluster::requests::{NodeState, Request, Running};
+use crate::cluster::{self, node, places, supervisor};
+use crate::config::Reported;
+use crate::words::counted;
+use clap::{Args, Subcommand};
+use std::path::PathBuf;
+
+/// What may be done with a cluster.
+#[derive(Debug, Subcommand)]
+pub enum ClusterCommand {
+    /// Say what is wrong with a cluster's file
+    Check(CheckArgs),
+    /// Print the configuration of one node
+    PrintConfig(PrintArgs),
+    /// Run all nodes on this machine, or one of them, until something asks to stop
+    Up(UpArgs),
+    /// Show links, traffic, order and losses of a running cluster
+    Status(super::cluster_status::StatusArgs),
+    /// Let the other nodes choose a node as relay no more, or again
+    Drain(DrainArgs),
+    /// Start a node that has ended
+    Start(StartArgs),
+    /// End a running cluster
+    Down(DownArgs),
+}
+
+/// Arguments of `cluster check`.
+#[derive(Debug, Args)]
+pub struct CheckArgs {
+    /// The cluster's file, TOML
+    file: PathBuf,
+}
+
+/// Arguments of `cluster print-config`.
+#[derive(Debug, Args)]
+pub struct PrintArgs {
+    /// The cluster's file, TOML
+    file: PathBuf,
+
+    /// The node; its interfaces must be there
+    node: String,
+}
+
+/// Arguments of `cluster up`.
+#[derive(Debug, Args)]
+pub struct UpArgs {
+    /// The cluster's file, TOML
+    file: PathBuf,
+
+    /// Run this node only: the others are on other machines
+    #[arg(long, value_name = "NAME")]
+    node: Option<String>,
+}
+
+/// A running cluster; the only one here, unless it is named.
+#[derive(Debug, Args)]
+pub struct WhichCluster {
+    /// The cluster of this name, if several are running
+    #[arg(long, value_name = "NAME")]
+    cluster: Option<String>,
+}
+
+impl WhichCluster {
+    /// The cluster.
+    pub(super) fn find(&self) -> Result<Running, Reported> {
+        Running::find(self.cluster.as_deref()).map_err(failed)
+    }
+}
+
+/// Arguments of `cluster drain`.
+#[derive(Debug, Args)]
+pub struct DrainArgs {
+    /// The node
+    node: String,
+
+    /// It may be chosen again
+    #[arg(long)]
+    off: bool,
+
+    #[command(flatten)]
+    which: WhichCluster,
+}
+
+/// Arguments of `cluster start`.
+#[derive(Debug, Args)]
+pub struct StartArgs {
+    /// The node
+    node: String,
+
+    #[command(flatten)]
+    which: WhichCluster,
+}
+
+/// Arguments of `cluster down`.
+#[derive(Debug, Args)]
+pub struct DownArgs {
+    #[command(flatten)]
+    which: WhichCluster,
+}
+
+/// Does what was asked.
+pub fn cluster(command: &ClusterCommand) -> Done {
+    match command {
+        ClusterCommand::Check(args) => check(args),
+        ClusterCommand::PrintConfig(args) => print_config(args),
+        ClusterCommand::Up(args) => up(args),
+        ClusterCommand::Status(args) => super::cluster_status::status(args),
+        ClusterCommand::Drain(args) => drain(args),
+        ClusterCommand::Start(args) => start(args),
+        ClusterCommand::Down(args) => down(args),
+    }
+}
+
+/// The process of one node.
+pub fn one_node() -> Done {
+    node::run()
+}
+
+fn check(args: &CheckArgs) -> Done {
+    let cluster = Cluster::load(&args.file)?;
+    let nodes = counted(cluster.nodes.len(), "node");
+    let lines = counted(cluster.lines().count(), "line");
+    let mut out = Output::stdout();
+    out.line(format_args!(
+        "cluster {}: {nodes}, {lines}, internal links of {} Mbit/s or more",
+        cluster.name,
+        cluster.link_rate().div_ceil(1_000_000)
+    ));
+    out.done()
+}
+
+/// The number of a node of the file.
+fn number(cluster: &Cluster, name: &str) -> Result<usize, Reported> {
+    let names = || cluster.nodes.iter().map(|node| node.name.as_str()).collect::<Vec<_>>().join(", ");
+    cluster.node(name).ok_or_else(|| failed(format_args!("there is no node {name}; there are: {}", names())))
+}
+
+fn print_config(args: &PrintArgs) -> Done {
+    let cluster = Cluster::load(&args.file)?;
+    let node = number(&cluster, &args.node)?;
+    let lines = places::own_lines(&cluster, node).map_err(failed)?;
+    let mut out = Output::stdout();
+    out.text(&cluster::text(&cluster, node, 0, &lines));
+    out.done()
+}
+
+fn up(args: &UpArgs) -> Done {
+    let cluster = Cluster::load(&args.file)?;
+    let node = args.node.as_deref().map(|name| number(&cluster, name)).transpose()?;
+    supervisor::up(&cluster, node).map_err(failed)
+}
+
+fn drain(args: &DrainArgs) -> Done {
+    let running = args.which.find()?;
+    let node = one(&running, &args.node)?;
+    let value = if args.off { "false" } else { "true" };
+    client(&node).and_then(|client| client.write(cluster::SWITCH, "drain", value)).map_err(failed)
+}
+
+/// The node of this name.
+fn one(running: &Running, name: &str) -> Result<NodeState, Reported> {
+    let nodes = running.nodes().map_err(failed)?;
+    let found = nodes.into_iter().find(|node| node.node == name);
+    found.ok_or_else(|| failed(format_args!("cluster {} has no node {name} here", running.name)))
+}
+
+/// A connection to a running node.
+pub(super) fn client(node: &NodeState) -> Result<Client, String> {
+    let directory = socket::directory().ok_or("XDG_RUNTIME_DIR is not set")?;
+    let pid = node.pid.ok_or_else(|| format!("node {} does not run: {}", node.node, node.state))?;
+    Ok(Client::new(directory.join(format!("{pid}.sock"))))
+}
+
+fn start(args: &StartArgs) -> Done {
+    let running = args.which.find()?;
+    let answer = running.ask(&Request::Start(args.node.clone())).map_err(failed)?;
+    match answer.trim_end() {
+        "ok" => Ok(()),
+        other => Err(failed(other.strip_prefix("error: ").unwrap_or(other))),
+    }
+}
+
+fn down(args: &DownArgs) -> Done {
+    args.which.find()?.ask(&Request::Down).map(drop).map_err(failed)
+}

@@ -1,0 +1,145 @@
+//! What names must be, and how nodes fit together.
+
+use super::read::{LinkText, NodeText, Word};
+use super::{Cluster, Node};
+use crate::toml_file::{Reader, repeated};
+use lang::Diagnostic;
+use std::ops::Range;
+
+/// Nodes of a cluster at most: in the full mesh each has a link to every other.
+const MOST_NODES: usize = 256;
+/// Lines of a node at most: the internal header has 8 bits for them.
+const MOST_LINES: usize = 256;
+/// With `to-` in front it is still the name of an interface.
+const LONGEST: usize = crate::toml_file::LONGEST_NAME - 3;
+
+/// The name of a cluster or node.
+pub fn name(text: &str) -> Result<String, String> {
+    let fine = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
+    let starts = text.starts_with(|c: char| c.is_ascii_alphanumeric());
+    if starts && text.len() <= LONGEST && text.chars().all(fine) {
+        Ok(text.to_owned())
+    } else {
+        Err(format!("1 to {LONGEST} letters, digits, `-` and `_`, beginning with a letter or digit"))
+    }
+}
+
+/// Looks names up and fits the nodes together.
+pub fn nodes(reader: &mut Reader, cluster: &mut Cluster, nodes: Vec<NodeText>, control: Option<Word>) {
+    let names: Vec<(String, Range<usize>)> = nodes
+        .iter()
+        .filter_map(|node| node.name.as_ref())
+        .map(|name| (name.text.clone(), name.at.clone()))
+        .collect();
+    unique(reader, "node", &names);
+    let end = nodes.last().map_or(0..0, |node| node.at.clone());
+    if nodes.len() < 2 {
+        reader.mistake(end, "a cluster has at least two nodes");
+    } else if nodes.len() > MOST_NODES {
+        reader.mistake(end, format!("a full mesh has at most {MOST_NODES} nodes"));
+    }
+    let names: Vec<String> = names.into_iter().map(|(name, _)| name).collect();
+    if let Some(control) = control {
+        match names.iter().position(|name| *name == control.text) {
+            Some(number) => cluster.control = number,
+            None => reader.unknown(control.at, &control.text, "node", names.iter().map(String::as_str)),
+        }
+    }
+    lines(reader, &nodes);
+    let devices: Vec<Vec<Option<String>>> = (nodes.iter())
+        .map(|node| links(reader, node, node.links.as_deref().unwrap_or_default(), &names))
+        .collect();
+    both_ends(reader, &nodes, &devices);
+    cluster.nodes = (nodes.into_iter().zip(devices))
+        .map(|(node, links)| Node {
+            name: node.name.map_or(String::new(), |name| name.text),
+            lines: node.ports.into_iter().map(|port| port.line).collect(),
+            links,
+            certificate: node.certificate,
+            key: node.key,
+        })
+        .collect();
+}
+
+fn unique(reader: &mut Reader, what: &str, names: &[(String, Range<usize>)]) {
+    let texts: Vec<&str> = names.iter().map(|(name, _)| name.as_str()).collect();
+    for (again, first) in repeated(&texts) {
+        reader.twice(&format!("{what} `{}`", texts[again]), names[again].1.clone(), names[first].1.clone());
+    }
+}
+
+/// Lines have names of their own in the whole cluster, and devices in their node; all nodes have as many.
+fn lines(reader: &mut Reader, nodes: &[NodeText]) {
+    let ports = nodes.iter().flat_map(|node| &node.ports);
+    let named = |port: &super::read::PortText| Some((port.line.name.clone(), port.name.clone()?));
+    unique(reader, "port", &ports.filter_map(named).collect::<Vec<_>>());
+    for node in nodes {
+        let ports =
+            node.ports.iter().filter_map(|port| Some((port.line.device.clone(), port.device.clone()?)));
+        let links = node.links.iter().flatten().filter_map(|link| link.device.as_ref());
+        let links = links.map(|word| (word.text.clone(), word.at.clone()));
+        unique(reader, "device", &ports.chain(links).collect::<Vec<_>>());
+        if node.ports.len() > MOST_LINES {
+            reader.mistake(node.at.clone(), format!("a node has at most {MOST_LINES} ports"));
+        }
+    }
+    let Some(first) = nodes.first() else { return };
+    if first.ports.is_empty() {
+        reader.mistake(first.at.clone(), "a node has at least one port");
+    }
+    for node in nodes.iter().filter(|node| node.ports.len() != first.ports.len()) {
+        let message =
+            format!("all nodes have as many ports: {}, not {}", first.ports.len(), node.ports.len());
+        let note = reader.span(first.at.clone());
+        reader.note(Diagnostic::error(reader.span(node.at.clone()), message).note(note, "as this one"));
+    }
+}
+
+/// The devices of a node's links, by number of the other node.
+fn links(reader: &mut Reader, node: &NodeText, links: &[LinkText], names: &[String]) -> Vec<Option<String>> {
+    let mut devices = vec![None; names.len()];
+    let own = node.name.as_ref().map_or("", |name| &name.text);
+    let mut seen: Vec<(String, Range<usize>)> = Vec::new();
+    for link in links {
+        let Some(to) = &link.to else { continue };
+        let number = names.iter().position(|name| *name == to.text);
+        match number.and_then(|number| devices.get_mut(number)) {
+            _ if to.text == own => reader.mistake(to.at.clone(), "a link leads to another node"),
+            Some(device) => *device = link.device.as_ref().map(|device| device.text.clone()),
+            None => {
+                reader.unknown(
+                    to.at.clone(),
+                    &to.text,
+                    "node",
+                    names.iter().map(String::as_str).filter(|name| *name != own),
+                );
+            }
+        }
+        seen.push((format!("to {}", to.text), to.at.clone()));
+    }
+    unique(reader, "link", &seen);
+    devices
+}
+
+/// A link that has a device at one end has one at the other.
+fn both_ends(reader: &mut Reader, nodes: &[NodeText], devices: &[Vec<Option<String>>]) {
+    let name = |i: usize| nodes[i].name.as_ref().map_or("", |name| &name.text);
+    // With names missing or twice, numbers mean nothing.
+    if devices.iter().any(|row| row.len() != nodes.len()) {
+        return;
+    }
+    for (from, row) in devices.iter().enumerate() {
+        for to in (0..row.len()).filter(|to| row[*to].is_some() && devices[*to][from].is_none()) {
+            let message =
+                format!("node `{}` lacks a link to `{}`, which has one to it", name(to), name(from));
+            let there = nodes[from].links.iter().flatten();
+            let there = there
+                .filter(|link| link.to.as_ref().is_some_and(|word| word.text == name(to)))
+                .map(|link| link.at.clone())
+                .next();
+            let error = Diagnostic::error(reader.span(nodes[to].at.clone()), message);
+            let note = reader.span(there.unwrap_or(0..0));
+            reader.note(error.note(note, "here"));
+        }
+    }
+}

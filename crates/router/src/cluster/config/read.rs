@@ -1,0 +1,277 @@
+//! From the text to values, each with its place where the later checks need that.
+
+use super::words::{Named, duration, mac, rate};
+use super::{Address, Cluster, Line, Order, Policy, check};
+use crate::toml_file::{Reader, Value};
+use std::ops::Range;
+use std::path::PathBuf;
+use std::time::Duration;
+use toml::de::DeTable;
+
+const TABLES: [&str; 2] = ["cluster", "node"];
+const CLUSTER: [&str; 12] = [
+    "name",
+    "control",
+    "line_rate",
+    "link_rate",
+    "order",
+    "policy",
+    "hello",
+    "mtu",
+    "eal",
+    "listen",
+    "authority",
+    "topology",
+];
+const NODE: [&str; 5] = ["name", "ports", "links", "certificate", "key"];
+const PORT: [&str; 4] = ["name", "device", "mac", "address"];
+const LINK: [&str; 2] = ["to", "device"];
+
+/// A word and where it stands.
+pub struct Word {
+    /// The word.
+    pub text: String,
+    /// Its place.
+    pub at: Range<usize>,
+}
+
+/// A node before names are looked up.
+pub struct NodeText {
+    /// Where it begins.
+    pub at: Range<usize>,
+    pub name: Option<Word>,
+    pub ports: Vec<PortText>,
+    /// Links, if the text says anything about them.
+    pub links: Option<Vec<LinkText>>,
+    pub certificate: Option<PathBuf>,
+    pub key: Option<PathBuf>,
+}
+
+/// A port, and where its names stand.
+pub struct PortText {
+    pub line: Line,
+    pub name: Option<Range<usize>>,
+    pub device: Option<Range<usize>>,
+}
+
+/// A link before its node is looked up.
+pub struct LinkText {
+    pub at: Range<usize>,
+    pub to: Option<Word>,
+    pub device: Option<Word>,
+}
+
+/// Reads the whole file.
+pub fn cluster(reader: &mut Reader, table: &DeTable<'_>) -> Cluster {
+    let mut cluster = Cluster { hello: Duration::from_millis(5), mtu: 1500, ..Cluster::default() };
+    let mut control = None;
+    let mut nodes = Vec::new();
+    let mut has_cluster = false;
+    for (key, value) in table {
+        match key.get_ref().as_ref() {
+            "cluster" => {
+                has_cluster = true;
+                control = general(reader, value, &mut cluster);
+            }
+            "node" => {
+                let all = reader.array("node", "an array of tables: [[node]]", value);
+                nodes = all.iter().filter_map(|value| node(reader, value)).collect();
+            }
+            name => reader.unknown(key.span(), name, "table", TABLES),
+        }
+    }
+    if !has_cluster {
+        reader.mistake(0..0, "there is no table [cluster]");
+    }
+    check::nodes(reader, &mut cluster, nodes, control);
+    cluster
+}
+
+/// The table `[cluster]`; returns the name of the control node.
+fn general(reader: &mut Reader, value: &Value<'_>, cluster: &mut Cluster) -> Option<Word> {
+    let mut control = None;
+    let Some(table) = value.get_ref().as_table() else {
+        reader.wrong_type("cluster", "a table", value);
+        return None;
+    };
+    for (key, value) in table {
+        match key.get_ref().as_ref() {
+            "name" => cluster.name = reader.word("name", value, check::name).unwrap_or_default(),
+            "control" => control = word(reader, "control", value),
+            "line_rate" => cluster.line_rate = reader.word("line_rate", value, rate).unwrap_or(0),
+            "link_rate" => cluster.link_rate = reader.word("link_rate", value, rate).unwrap_or(0),
+            "order" => cluster.order = named::<Order>(reader, "order", value),
+            "policy" => cluster.policy = named::<Policy>(reader, "policy", value),
+            "hello" => cluster.hello = reader.word("hello", value, hello).unwrap_or_default(),
+            "mtu" => cluster.mtu = reader.number("mtu", value, 576..=9000).unwrap_or(0),
+            "eal" => cluster.eal = reader.words("eal", value).into_iter().map(|(word, _)| word).collect(),
+            "listen" => {
+                let read = |text: &str| {
+                    text.parse().map_err(|_| "an address and a port such as 192.0.2.1:7400".to_owned())
+                };
+                cluster.listen = reader.word("listen", value, read);
+            }
+            "authority" => cluster.authority = file(reader, "authority", value),
+            "topology" => {
+                let mesh = |text: &str| {
+                    if text == "mesh" {
+                        Ok(())
+                    } else {
+                        Err("\"mesh\": nothing else can be run yet".to_owned())
+                    }
+                };
+                reader.word("topology", value, mesh);
+            }
+            name => reader.unknown(key.span(), name, "setting of a cluster", CLUSTER),
+        }
+    }
+    let lacks = ["name", "control", "line_rate"].into_iter().filter(|name| !table.contains_key(*name));
+    for name in lacks {
+        reader.mistake(value.span(), format!("[cluster] lacks `{name}`"));
+    }
+    control
+}
+
+fn node(reader: &mut Reader, value: &Value<'_>) -> Option<NodeText> {
+    let table = table(reader, "node", value)?;
+    let at = value.span();
+    let mut node =
+        NodeText { at: at.clone(), name: None, ports: Vec::new(), links: None, certificate: None, key: None };
+    for (key, value) in table {
+        match key.get_ref().as_ref() {
+            "name" => {
+                let text = reader.word("name", value, check::name);
+                node.name = text.map(|text| Word { text, at: value.span() });
+            }
+            "ports" => {
+                let all = reader.array("ports", "an array of tables", value);
+                node.ports = all.iter().filter_map(|value| port(reader, value)).collect();
+            }
+            "links" => {
+                let all = reader.array("links", "an array of tables", value);
+                node.links = Some(all.iter().filter_map(|value| link(reader, value)).collect());
+            }
+            "certificate" => node.certificate = file(reader, "certificate", value),
+            "key" => node.key = file(reader, "key", value),
+            name => reader.unknown(key.span(), name, "setting of a node", NODE),
+        }
+    }
+    if !table.contains_key("name") {
+        reader.mistake(at.clone(), "this node lacks `name`");
+    }
+    if !table.contains_key("ports") {
+        reader.mistake(at, "this node lacks `ports`");
+    }
+    Some(node)
+}
+
+fn port(reader: &mut Reader, value: &Value<'_>) -> Option<PortText> {
+    let table = table(reader, "a port", value)?;
+    let mut port = PortText { line: Line::default(), name: None, device: None };
+    for (key, value) in table {
+        match key.get_ref().as_ref() {
+            "name" => {
+                port.name = interface(reader, "name", value).map(|word| {
+                    port.line.name = word.text;
+                    word.at
+                });
+            }
+            "device" => {
+                port.device = interface(reader, "device", value).map(|word| {
+                    port.line.device = word.text;
+                    word.at
+                });
+            }
+            "mac" => port.line.mac = reader.word("mac", value, mac),
+            "address" => port.line.addresses = addresses(reader, value),
+            name => reader.unknown(key.span(), name, "setting of a port", PORT),
+        }
+    }
+    for name in ["name", "device"].into_iter().filter(|name| !table.contains_key(*name)) {
+        reader.mistake(value.span(), format!("this port lacks `{name}`"));
+    }
+    Some(port)
+}
+
+fn link(reader: &mut Reader, value: &Value<'_>) -> Option<LinkText> {
+    let table = table(reader, "a link", value)?;
+    let mut link = LinkText { at: value.span(), to: None, device: None };
+    for (key, value) in table {
+        match key.get_ref().as_ref() {
+            "to" => link.to = word(reader, "to", value),
+            "device" => link.device = interface(reader, "device", value),
+            name => reader.unknown(key.span(), name, "setting of a link", LINK),
+        }
+    }
+    for name in LINK.into_iter().filter(|name| !table.contains_key(*name)) {
+        reader.mistake(value.span(), format!("this link lacks `{name}`"));
+    }
+    Some(link)
+}
+
+fn table<'a, 'b>(reader: &mut Reader, name: &str, value: &'b Value<'a>) -> Option<&'b DeTable<'a>> {
+    let table = value.get_ref().as_table();
+    if table.is_none() {
+        reader.wrong_type(name, "a table", value);
+    }
+    table
+}
+
+fn word(reader: &mut Reader, name: &str, value: &Value<'_>) -> Option<Word> {
+    let text = reader.word(name, value, |text| Ok(text.to_owned()))?;
+    Some(Word { text, at: value.span() })
+}
+
+/// The name of an interface of Linux.
+fn interface(reader: &mut Reader, name: &str, value: &Value<'_>) -> Option<Word> {
+    let word = word(reader, name, value)?;
+    if cluster_pci(&word.text) {
+        reader.mistake(
+            word.at.clone(),
+            format!("`{}` is a PCI device; ports of a cluster are interfaces of Linux", word.text),
+        );
+    } else {
+        reader.interface(&word.text, word.at.clone());
+    }
+    Some(word)
+}
+
+/// `0000:3b:00.0`.
+fn cluster_pci(text: &str) -> bool {
+    let pattern = "xxxx:xx:xx.x";
+    let matches = |(c, p): (char, char)| if p == 'x' { c.is_ascii_hexdigit() } else { c == p };
+    text.len() == pattern.len() && text.chars().zip(pattern.chars()).all(matches)
+}
+
+fn file(reader: &mut Reader, name: &str, value: &Value<'_>) -> Option<PathBuf> {
+    let read =
+        |text: &str| if text.is_empty() { Err("the name of a file".to_owned()) } else { Ok(text.into()) };
+    reader.word(name, value, read)
+}
+
+fn addresses(reader: &mut Reader, value: &Value<'_>) -> Vec<Address> {
+    let mut all = Vec::new();
+    for (text, at) in reader.words("address", value) {
+        match text.parse() {
+            Ok(address) => all.push(address),
+            Err(must) => reader.mistake(at, format!("`address` is a list, each {must}")),
+        }
+    }
+    all
+}
+
+fn hello(text: &str) -> Result<Duration, String> {
+    const RANGE: std::ops::RangeInclusive<u64> = 1_000_000..=1_000_000_000;
+    let nanos = duration(text).filter(|nanos| RANGE.contains(nanos));
+    nanos.map(Duration::from_nanos).ok_or_else(|| "a time from 1ms to 1s, such as 5ms".to_owned())
+}
+
+/// A value of few; what is none of them gets a suggestion.
+fn named<T: Named + Default>(reader: &mut Reader, name: &str, value: &Value<'_>) -> T {
+    let Some(word) = word(reader, name, value) else { return T::default() };
+    let found = T::ALL.iter().find(|(name, _)| *name == word.text);
+    if found.is_none() {
+        reader.unknown(word.at, &word.text, name, T::ALL.iter().map(|(name, _)| *name));
+    }
+    found.map_or(T::default(), |(_, value)| *value)
+}

@@ -1,0 +1,172 @@
+use super::words::Address;
+use super::*;
+use lang::SourceMap;
+
+fn mistakes(text: &str) -> Vec<String> {
+    let mut sources = SourceMap::new();
+    let source = sources.add("c.toml", text);
+    let found = Cluster::parse(text, source).err().unwrap_or_default();
+    let printed = lang::render(&found, &sources, false);
+    printed.lines().filter(|line| line.starts_with("c.toml:")).map(str::to_owned).collect()
+}
+
+/// A cluster of two.
+const TWO: &str = "\
+[cluster]
+name = 'rb'
+line_rate = '1G'
+control = 'b'
+[[node]]
+name = 'a'
+ports = [{ name = 'a0', device = 'eth1' }]
+[[node]]
+name = 'b'
+ports = [{ name = 'b0', device = 'eth1', mac = '02:00:00:00:00:01', address = ['192.0.2.1/24', '2001:db8::1/64'] }]
+";
+
+#[test]
+fn the_least_that_must_be_said() {
+    let cluster = Cluster::parse(TWO, 0).unwrap();
+    let address = |text: &str| text.parse::<Address>().unwrap();
+    let line = |name: &str, mac, addresses| Line {
+        name: name.to_owned(),
+        device: "eth1".to_owned(),
+        mac,
+        addresses,
+    };
+    let node = |name: &str, line| Node {
+        name: name.to_owned(),
+        lines: vec![line],
+        links: vec![None, None],
+        certificate: None,
+        key: None,
+    };
+    let expected = Cluster {
+        name: "rb".to_owned(),
+        control: 1,
+        line_rate: 1_000_000_000,
+        link_rate: 0,
+        order: Order::Strict,
+        policy: Policy::Adaptive,
+        hello: Duration::from_millis(5),
+        mtu: 1500,
+        eal: Vec::new(),
+        listen: None,
+        authority: None,
+        nodes: vec![
+            node("a", line("a0", None, Vec::new())),
+            node(
+                "b",
+                line(
+                    "b0",
+                    Some([2, 0, 0, 0, 0, 1]),
+                    vec![address("192.0.2.1/24"), address("2001:db8::1/64")],
+                ),
+            ),
+        ],
+    };
+    assert_eq!(cluster, expected);
+    assert_eq!((cluster.link_rate(), cluster.link_mtu(), cluster.node("b")), (1_000_000_000, 1518, Some(1)));
+    assert_eq!(
+        cluster.lines().map(|(node, line)| (node, &*line.name)).collect::<Vec<_>>(),
+        [(0, "a0"), (1, "b0")]
+    );
+}
+
+#[test]
+fn mistakes_in_settings() {
+    let text = "\
+[cluster]
+name = 'a b'
+line_rate = '10 G'
+link_rate = 7
+control = 'c'
+order = 'stirct'
+policy = 'x'
+hello = '3'
+mtu = 70
+listen = '7400'
+linerate = 1
+[[node]]
+name = 'to-be-or-not-to-be'
+ports = [{ nam = 'a0', device = '0000:3b:00.0' }, 7]
+[[node]]
+name = 'b'
+ports = [{ name = 'a/b', device = 'eth1', address = ['192.0.2.1'], mac = '01:00:00:00:00:00' }, { name = 'b1', device = 'eth1' }]
+[nodes]
+";
+    let expected = [
+        "c.toml:2:8: error: `name` is 1 to 12 letters, digits, `-` and `_`, beginning with a letter or digit",
+        "c.toml:3:13: error: `line_rate` is a rate in bits per second, from 1k to 100T, such as 10G or 2.5M",
+        "c.toml:4:13: error: `link_rate` is a string, not an integer",
+        "c.toml:5:11: error: no node `c`",
+        "c.toml:6:9: error: no order `stirct`; did you mean `strict`?",
+        "c.toml:7:10: error: no policy `x`",
+        "c.toml:8:9: error: `hello` is a time from 1ms to 1s, such as 5ms",
+        "c.toml:9:7: error: `mtu` is a whole number from 576 to 9000",
+        "c.toml:10:10: error: `listen` is an address and a port such as 192.0.2.1:7400",
+        "c.toml:11:1: error: no setting of a cluster `linerate`; did you mean `line_rate`?",
+        "c.toml:13:8: error: `name` is 1 to 12 letters, digits, `-` and `_`, beginning with a letter or digit",
+        "c.toml:14:10: error: this port lacks `name`",
+        "c.toml:14:12: error: no setting of a port `nam`; did you mean `name`?",
+        "c.toml:14:33: error: `0000:3b:00.0` is a PCI device; ports of a cluster are interfaces of Linux",
+        "c.toml:14:51: error: `a port` is a table, not an integer",
+        "c.toml:15:1: error: all nodes have as many ports: 1, not 2",
+        "c.toml:12:1: note: as this one",
+        "c.toml:17:20: error: no interface of Linux can be called `a/b`",
+        "c.toml:17:54: error: `address` is a list, each an address with the length of its prefix, such as 192.0.2.1/24",
+        "c.toml:17:74: error: `mac` is an Ethernet address of one interface, such as 02:00:00:00:00:01",
+        "c.toml:17:121: error: device `eth1` is given twice",
+        "c.toml:17:35: note: first here",
+        "c.toml:18:2: error: no table `nodes`; did you mean `node`?",
+    ];
+    assert_eq!(mistakes(text), expected);
+}
+
+#[test]
+fn mistakes_in_how_nodes_fit_together() {
+    let text = "\
+[[node]]
+name = 'a'
+ports = [{ name = 'p', device = 'eth1' }]
+links = [{ to = 'b', device = 'eth2' }, { to = 'a', device = 'eth3' }, { to = 'd', device = 'eth1' }, { to = 'b' }]
+[[node]]
+name = 'b'
+ports = [{ name = 'p', device = 'eth1' }]
+[[node]]
+name = 'a'
+";
+    let expected = [
+        "c.toml:1:1: error: there is no table [cluster]",
+        "c.toml:4:48: error: a link leads to another node",
+        "c.toml:4:79: error: no node `d`",
+        "c.toml:4:93: error: device `eth1` is given twice",
+        "c.toml:3:33: note: first here",
+        "c.toml:4:103: error: this link lacks `device`",
+        "c.toml:4:110: error: link `to b` is given twice",
+        "c.toml:4:17: note: first here",
+        "c.toml:7:19: error: port `p` is given twice",
+        "c.toml:3:19: note: first here",
+        "c.toml:8:1: error: this node lacks `ports`",
+        "c.toml:8:1: error: all nodes have as many ports: 1, not 0",
+        "c.toml:1:1: note: as this one",
+        "c.toml:9:8: error: node `a` is given twice",
+        "c.toml:2:8: note: first here",
+    ];
+    assert_eq!(mistakes(text), expected);
+    assert_eq!(
+        mistakes(&TWO[..TWO.rfind("[[node]]").unwrap_or(0)]).last().map(String::as_str),
+        Some("c.toml:5:1: error: a cluster has at least two nodes")
+    );
+    let one_end =
+        TWO.replace("[[node]]\nname = 'b'", "links = [{ to = 'b', device = 'eth2' }]\n[[node]]\nname = 'b'");
+    assert_eq!(
+        mistakes(&one_end),
+        ["c.toml:9:1: error: node `b` lacks a link to `a`, which has one to it", "c.toml:8:10: note: here"]
+    );
+}
+
+#[test]
+fn mistakes_against_toml() {
+    assert_eq!(mistakes("[cluster]\nname = 'a'\nname = 'b'\n"), ["c.toml:3:1: error: duplicate key"]);
+}

@@ -1,0 +1,143 @@
+//! A node's process, as its supervisor sees it.
+
+use super::node::{COMMAND, Task};
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+use std::fs;
+use std::io::{self, BufRead, BufReader, Read, Write};
+use std::os::unix::net::UnixDatagram;
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::thread::{self, JoinHandle};
+
+/// Bytes of what a node says of itself at once; more is cut off.
+const NEWS: usize = 4096;
+
+/// A node of this machine, running or not.
+#[derive(Debug)]
+pub struct Member {
+    /// What it is called.
+    pub name: String,
+    /// What it last said of itself, or how it ended.
+    pub state: String,
+    /// It forwards packets.
+    pub ready: bool,
+    child: Option<Child>,
+    /// Threads that print what it prints.
+    printers: Vec<JoinHandle<()>>,
+    /// Where it says how it gets on (sd_notify(3)).
+    news: UnixDatagram,
+    path: PathBuf,
+}
+
+impl Member {
+    /// A node that does not run yet.
+    ///
+    /// # Errors
+    /// Those of the system.
+    pub fn new(directory: &Path, cluster: &str, name: &str) -> io::Result<Member> {
+        let path = directory.join(format!("cluster-{cluster}-{name}.notify"));
+        let _ = fs::remove_file(&path);
+        let news = UnixDatagram::bind(&path)?;
+        news.set_nonblocking(true)?;
+        let state = "not started".to_owned();
+        Ok(Member {
+            name: name.to_owned(),
+            state,
+            ready: false,
+            child: None,
+            printers: Vec::new(),
+            news,
+            path,
+        })
+    }
+
+    /// Starts its process.
+    ///
+    /// # Errors
+    /// Those of the system.
+    pub fn start(&mut self, task: &Task) -> io::Result<()> {
+        let mut command = Command::new("/proc/self/exe");
+        command.arg0("routebricks").arg(COMMAND).env("NOTIFY_SOCKET", &self.path);
+        command.env_remove("WATCHDOG_USEC").env_remove("WATCHDOG_PID");
+        // What a terminal sends to our group is not for it.
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).process_group(0);
+        let mut child = command.spawn()?;
+        let input = child.stdin.take();
+        let outputs = [child.stdout.take().map(boxed), child.stderr.take().map(boxed)];
+        self.printers = outputs
+            .into_iter()
+            .flatten()
+            .map(|output| print(&self.name, output))
+            .collect::<Result<_, _>>()?;
+        self.child = Some(child);
+        self.ready = false;
+        self.state = "starting".to_owned();
+        let text = serde_json::to_vec(task)?;
+        input.map_or(Ok(()), |mut input| input.write_all(&text))
+    }
+
+    /// The number of its process, if it runs.
+    pub fn pid(&self) -> Option<u32> {
+        self.child.as_ref().map(Child::id)
+    }
+
+    /// Hears what it has to say, and sees whether it has ended; then, how.
+    pub fn look(&mut self) -> Option<ExitStatus> {
+        let mut buffer = [0; NEWS];
+        while let Ok(len) = self.news.recv(&mut buffer) {
+            let text = String::from_utf8_lossy(buffer.get(..len).unwrap_or_default());
+            for line in text.lines() {
+                match line.split_once('=') {
+                    Some(("READY", "1")) => self.ready = true,
+                    Some(("STOPPING", "1")) => self.ready = false,
+                    Some(("STATUS", state)) => self.state = state.to_owned(),
+                    _ => {}
+                }
+            }
+        }
+        let status = self.child.as_mut()?.try_wait().ok().flatten()?;
+        self.child = None;
+        self.ready = false;
+        self.state = format!("ended ({status})");
+        for printer in self.printers.drain(..) {
+            let _ = printer.join();
+        }
+        Some(status)
+    }
+
+    /// Asks it to end.
+    pub fn signal(&self, signal: Signal) {
+        let pid = self.pid().and_then(|pid| i32::try_from(pid).ok());
+        if let Some(pid) = pid {
+            // It may have ended in between, and waits for us to see it: nobody else has its number.
+            let _ = kill(Pid::from_raw(pid), signal);
+        }
+    }
+}
+
+impl Drop for Member {
+    fn drop(&mut self) {
+        if let Some(child) = &mut self.child {
+            let _ = child.kill();
+            let _ = child.wait();
+        }
+        let _ = fs::remove_file(&self.path);
+    }
+}
+
+fn boxed(output: impl Read + Send + 'static) -> Box<dyn Read + Send> {
+    Box::new(output)
+}
+
+/// Prints each line with the node's name in front, until there is no more.
+fn print(name: &str, output: Box<dyn Read + Send>) -> io::Result<JoinHandle<()>> {
+    let name = name.to_owned();
+    thread::Builder::new().name(format!("output {name}")).spawn(move || {
+        for line in BufReader::new(output).split(b'\n').map_while(Result::ok) {
+            // If standard error is gone there is nobody to tell.
+            let _ = writeln!(io::stderr(), "{name}: {}", String::from_utf8_lossy(&line));
+        }
+    })
+}

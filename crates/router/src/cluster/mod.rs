@@ -1,0 +1,19 @@
+//! Several servers as one router: `cluster.toml`, and the processes that it comes to on this machine.
+//!
+//! ```text
+//!   caller's namespace:   ext0 ext1 … (twins of all lines)   ip, FRR, BIRD …      supervisor
+//!                           │ control node                                           │ starts, watches
+//!   a namespace per node:   a: eth1, to-b, to-c      b: eth2, to-a, to-c      c: … ◄─┘
+//!                                  └── veth pairs ──────────┘
+//! ```
+
+pub mod config;
+mod life;
+mod member;
+pub mod node;
+pub mod places;
+pub mod requests;
+pub mod supervisor;
+mod text;
+
+pub use text::{SWITCH, text};

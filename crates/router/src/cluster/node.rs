@@ -1,0 +1,124 @@
+//! One node, in a process of its own: what its supervisor tells it, and what it does.
+
+use super::config::Address;
+use crate::api::Server;
+use crate::cli::failed;
+use crate::config::{Configuration, Reported};
+use crate::linux::{self, Namespaces, Port};
+use crate::run::{RunOptions, Service};
+use control::link::{add_address, link};
+use control::{Cables, Source, Tables};
+use nix::sys::prctl::set_pdeathsig;
+use nix::sys::signal::Signal;
+use nix::unistd::getppid;
+use serde::{Deserialize, Serialize};
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// The command that such a process runs; nobody types it.
+pub const COMMAND: &str = "cluster-node";
+
+/// How long the first look at the kernel may take before packets flow.
+const FIRST_LOOK: Duration = Duration::from_secs(30);
+
+/// What a node is told, as JSON on its standard input.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Task {
+    /// What it is called.
+    pub node: String,
+    /// The process that started it; without that it ends.
+    pub supervisor: i32,
+    /// The network namespace with its interfaces, as a file.
+    pub namespace: PathBuf,
+    /// Its configuration.
+    pub text: String,
+    /// Arguments for DPDK's EAL.
+    pub eal: Vec<String>,
+    /// The twins of all lines of the cluster, if this is the control node.
+    pub twins: Option<Vec<Twin>>,
+}
+
+/// A line's twin.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Twin {
+    /// Its tap, and what becomes of that.
+    pub port: Port,
+    /// The interface of the line, if the node itself has it.
+    pub device: Option<String>,
+    /// What it gets.
+    pub addresses: Vec<Address>,
+}
+
+/// Reads what is to be done, and does it until something asks to stop.
+///
+/// # Errors
+/// What was wrong was printed.
+pub fn run() -> Result<(), Reported> {
+    let mut text = Vec::new();
+    io::stdin().read_to_end(&mut text).map_err(failed)?;
+    let task: Task = serde_json::from_slice(&text)
+        .map_err(|e| failed(format_args!("{COMMAND} is started by `cluster up`: {e}")))?;
+    set_pdeathsig(Signal::SIGKILL).map_err(failed)?;
+    if getppid().as_raw() != task.supervisor {
+        return Err(failed("who started this node is gone"));
+    }
+    let private =
+        File::open(&task.namespace).map_err(|e| failed(format_args!("the node's namespace: {e}")))?;
+    let namespaces = Namespaces::beside(private).map_err(failed)?;
+    let Configuration { flat, sources, .. } = Configuration::of_text(&task.node, task.text.clone())?;
+    let tables = graph::Tables::new();
+    let published = linux::tables(&tables);
+    let options = RunOptions {
+        workers: 1,
+        burst: 64,
+        cpus: Vec::new(),
+        simulated: None,
+        eal: task.eal.clone(),
+        read: Vec::new(),
+        tables,
+        service: Arc::new(Service::from_environment()),
+    };
+    let serve = |router: &Arc<graph::Router>| {
+        namespaces.enter_caller().map_err(|e| e.to_string())?;
+        let control = task.twins.as_deref().map(|twins| {
+            options.service.status("reading the kernel's routes");
+            control(&namespaces, twins, published)
+        });
+        let control = control.transpose()?;
+        let server = Server::start(router.clone(), router.devices().ports(), None);
+        // Devices are closed by this thread, where the ports are.
+        namespaces.enter_private().map_err(|e| e.to_string())?;
+        Ok((server.map_err(|e| e.to_string())?, control))
+    };
+    // Devices are opened where the ports are.
+    namespaces.enter_private().map_err(failed)?;
+    crate::run::run(flat, &sources, &options, serve).map_err(|_| Reported)
+}
+
+/// Hands the twins over to Linux, and follows what it does with them. The calling thread is in the caller's namespace
+/// afterwards.
+fn control(namespaces: &Namespaces, twins: &[Twin], tables: Tables) -> Result<control::Handle, String> {
+    let hand_over = || -> io::Result<(Vec<u32>, Cables)> {
+        namespaces.enter_private()?;
+        let own = twins.iter().enumerate().filter_map(|(line, twin)| Some((line, twin.device.as_deref()?)));
+        let own =
+            own.map(|(line, device)| Ok((link(device)?.index, line))).collect::<io::Result<Vec<_>>>()?;
+        let cables = Cables::open_some(own)?;
+        let ports: Vec<Port> = twins.iter().map(|twin| twin.port.clone()).collect();
+        let numbers = linux::hand_over(namespaces, &ports)?;
+        for (twin, number) in twins.iter().zip(&numbers) {
+            twin.addresses.iter().try_for_each(|address| add_address(*number, address.ip, address.bits))?;
+        }
+        Ok((numbers, cables))
+    };
+    let (numbers, cables) = hand_over().map_err(|e| format!("cannot make the twins: {e}"))?;
+    let control =
+        linux::follow(&numbers, cables, Source::Kernel, tables).map_err(|e| format!("netlink: {e}"))?;
+    if !control.wait(FIRST_LOOK) {
+        return Err("the kernel's routes cannot be read".to_owned());
+    }
+    Ok(control)
+}

@@ -1,0 +1,107 @@
+//! The configuration of one node, as a Click text.
+
+use super::config::{Cluster, Named};
+use crate::linux::{Port, lookup};
+use std::fmt::Write;
+
+/// The element of each node that knows about the cluster.
+pub const SWITCH: &str = "cluster";
+
+/// The name of a tap that becomes the twin of a line.
+pub fn tap(line: usize) -> String {
+    format!("rbtwin{line}")
+}
+
+/// The name of the interface that leads to a node, within the namespace of its peer.
+pub fn link_name(cluster: &Cluster, node: usize, to: usize) -> String {
+    let node_of = |number: usize| cluster.nodes.get(number);
+    let device = node_of(node).and_then(|node| node.links.get(to).cloned().flatten());
+    device.unwrap_or_else(|| format!("to-{}", node_of(to).map_or("", |to| &to.name)))
+}
+
+/// The configuration of node number `node` in its life number `incarnation`. `lines` are its own lines, as they were found.
+///
+/// IPv4 and IPv6 packets to the lines' addresses are checked, looked up and rewritten here, whatever line they leave by;
+/// `ClusterSwitch` brings them there. What is for the router itself goes to the Linux of the control node.
+pub fn text(cluster: &Cluster, node: usize, incarnation: u8, lines: &[Port]) -> String {
+    let mut text = format!("// Node {} of cluster {}.\n", name(cluster, node), cluster.name);
+    let peers: Vec<usize> = (0..cluster.nodes.len()).filter(|peer| *peer != node).collect();
+    let _ = write!(
+        text,
+        "cluster :: ClusterSwitch(NODE {node}, NODES {nodes}, PORTS {ports}, LINE_RATE {rate}bps, LINK_RATE {links}bps,\n\
+         \x20 ORDER {order}, POLICY {policy}, CONTROL {control}, INCARNATION {incarnation}, HELLO {hello}us);\n",
+        nodes = cluster.nodes.len(),
+        ports = lines.len(),
+        rate = cluster.line_rate,
+        links = cluster.link_rate(),
+        order = cluster.order.name(),
+        policy = cluster.policy.name(),
+        control = cluster.control,
+        hello = cluster.hello.as_micros(),
+    );
+    for (i, peer) in peers.iter().enumerate() {
+        let device = link_name(cluster, node, *peer);
+        let _ = write!(
+            text,
+            "\n// The link to {}.\n\
+             FromDPDKDevice({device}, PROMISC true) -> [{input}] cluster[{output}] -> ToDPDKDevice({device});\n",
+            name(cluster, *peer),
+            input = i + 1,
+            output = lines.len() + i,
+        );
+    }
+    let wrapped = peers.len() + 1;
+    let _ =
+        write!(text, "\n// Frames that cross the cluster whole.\nwrapped :: Null -> [{wrapped}] cluster;\n");
+    for (i, port) in lines.iter().enumerate() {
+        text += &own_line(cluster, node, i, port);
+    }
+    if node == cluster.control {
+        text += &twins(cluster, node, lines.len() + peers.len());
+    }
+    text
+}
+
+fn name(cluster: &Cluster, node: usize) -> &str {
+    cluster.nodes.get(node).map_or("", |node| &node.name)
+}
+
+/// What an external port of the node is connected to.
+fn own_line(cluster: &Cluster, node: usize, i: usize, port: &Port) -> String {
+    let line = node * cluster.ports() + i;
+    let punted = if node == cluster.control {
+        format!("twin{line}")
+    } else {
+        format!("ClusterWrap(cluster, LINE {line}) -> wrapped")
+    };
+    let mut text = format!(
+        "\n// Line {line}: {name}.\n\
+         in{i} :: FromDPDKDevice({name});\n\
+         cluster[{i}] -> out{i} :: ToDPDKDevice({name});\n\
+         punt{i} :: PuntLimiter -> {punted};\n",
+        name = port.name,
+    );
+    text += &lookup(i, port, "ONE_OUTPUT true, UNRESOLVED 1, EXPIRED 1, TOO_LONG 1");
+    let _ = write!(text, "next{i}[0], next6_{i}[0] -> [0] cluster;\nnext{i}[1], next6_{i}[1] -> punt{i};\n");
+    text
+}
+
+/// The twins of all lines, at the control node; the first of their outputs of the switch has number `first`.
+fn twins(cluster: &Cluster, node: usize, first: usize) -> String {
+    let mut text = String::from("\n// The lines' twins in Linux.\n");
+    for (line, (owner, _)) in cluster.lines().enumerate() {
+        let tap = tap(line);
+        let injected = if owner == node {
+            format!("out{}", line - node * cluster.ports())
+        } else {
+            format!("ClusterWrap(cluster, LINE {line}) -> wrapped")
+        };
+        let _ = write!(
+            text,
+            "cluster[{output}] -> twin{line} :: ToDPDKDevice(tap:{tap});\n\
+             FromDPDKDevice(tap:{tap}) -> {injected};\n",
+            output = first + line,
+        );
+    }
+    text
+}
