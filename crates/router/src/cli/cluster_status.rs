@@ -6,7 +6,8 @@ use crate::cluster::SWITCH;
 use crate::cluster::requests::NodeState;
 use clap::Args;
 use serde_json::{Value, json};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write;
 
 /// Arguments of `cluster status`.
 #[derive(Debug, Args)]
@@ -19,32 +20,87 @@ pub struct StatusArgs {
     which: WhichCluster,
 }
 
-/// The tables of `ClusterSwitch`, and what they are called here.
-const TABLES: [(&str, &str); 5] = [
-    ("links", "internal links"),
-    ("lines", "lines"),
-    ("traffic", "traffic"),
-    ("shares", "shares of links on first ways"),
-    ("streams", "order, by input node"),
+/// A table of `ClusterSwitch`.
+struct Table {
+    handler: &'static str,
+    /// What it is called here.
+    title: &'static str,
+    /// Headings, and what stands below them in a row.
+    columns: &'static [(&'static str, &'static str)],
+}
+
+const TABLES: [Table; 5] = [
+    Table {
+        handler: "links",
+        title: "internal links",
+        columns: &[
+            ("to", "peer"),
+            ("state", "state"),
+            ("times down", "times_down"),
+            ("packets", "tx_packets"),
+            ("bytes", "tx_bytes"),
+            ("waiting", "waiting_packets"),
+        ],
+    },
+    Table {
+        handler: "lines",
+        title: "lines",
+        columns: &[
+            ("line", "name"),
+            ("packets", "tx_packets"),
+            ("bytes", "tx_bytes"),
+            ("waiting", "waiting_packets"),
+        ],
+    },
+    Table {
+        handler: "traffic",
+        title: "traffic, by the way that it takes",
+        columns: &[("way", "way"), ("packets", "packets"), ("bytes", "bytes")],
+    },
+    Table {
+        handler: "shares",
+        title: "shares of what does not go directly",
+        columns: &[("to", "to_node"), ("via", "via_node"), ("weight", "weight"), ("of", "of")],
+    },
+    Table {
+        handler: "streams",
+        title: "order, by input node",
+        columns: &[
+            ("from", "from_node"),
+            ("delivered", "delivered"),
+            ("held", "held"),
+            ("waited", "waited"),
+            ("given up", "given_up"),
+            ("expired", "expired"),
+            ("late", "late"),
+            ("duplicate", "duplicate"),
+            ("out of window", "out_of_window"),
+            ("delays apart, us", "delay_spread_us"),
+        ],
+    },
 ];
 
 /// Asks all nodes, and prints what they say.
 pub fn status(args: &StatusArgs) -> Done {
     let running = args.which.find()?;
-    let nodes = running.nodes().map_err(failed)?;
+    let text = running.nodes().and_then(|nodes| {
+        let rows = rows(&nodes)?;
+        Ok(if args.json { json_rows("cluster", &rows) } else { text(&nodes, &rows) })
+    });
     let mut out = Output::stdout();
-    if args.json {
-        out.text(&json_rows("cluster", &rows(&nodes).map_err(failed)?));
-        return out.done();
-    }
-    out.text(&states(&nodes));
-    for (handler, title) in TABLES {
-        out.line(format_args!("\n{title}"));
-        out.text(&table(&nodes, handler).map_err(failed)?);
-    }
-    out.line(format_args!("\nlost"));
-    out.text(&losses(&drops(&nodes).map_err(failed)?));
+    out.text(&text.map_err(failed)?);
     out.done()
+}
+
+/// All tables for people.
+fn text(nodes: &[NodeState], rows: &[Value]) -> String {
+    let mut text = states(nodes);
+    for table in &TABLES {
+        let rows: Vec<&Value> = rows.iter().filter(|row| row["table"] == table.handler).collect();
+        let _ = write!(text, "\n{}\n{}", table.title, table.text(&rows));
+    }
+    let _ = write!(text, "\nlost packets\n{}", losses(rows));
+    text
 }
 
 fn states(nodes: &[NodeState]) -> String {
@@ -56,70 +112,63 @@ fn states(nodes: &[NodeState]) -> String {
     columns(&["node", "process", "state", "role"], &nodes.iter().map(row).collect::<Vec<_>>())
 }
 
-fn running(nodes: &[NodeState]) -> impl Iterator<Item = &NodeState> {
-    nodes.iter().filter(|node| node.pid.is_some() && node.ready)
-}
-
-/// The rows of a handler of all nodes under one heading, and the sums where sums mean something.
-fn table(nodes: &[NodeState], handler: &str) -> Result<String, String> {
-    let mut heading: Vec<String> = Vec::new();
-    let mut rows = Vec::new();
-    for node in running(nodes) {
-        let text = client(node)?.read(SWITCH, handler)?;
-        let mut lines = text.lines();
-        let words = |line: &str| line.split_whitespace().map(str::to_owned).collect::<Vec<_>>();
-        heading = lines.next().map(words).unwrap_or_default();
-        rows.extend(lines.map(|line| [vec![node.node.clone()], words(line)].concat()));
-    }
-    heading.insert(0, "node".to_owned());
-    rows.extend(total(&heading, &rows));
-    Ok(columns(&heading.iter().map(String::as_str).collect::<Vec<_>>(), &rows))
-}
-
-/// The sums of columns of packets and bytes.
-fn total(heading: &[String], rows: &[Vec<String>]) -> Option<Vec<String>> {
-    let adds_up = |name: &str| name.contains("packets") || name.contains("bytes");
-    let sum =
-        |i: usize| rows.iter().filter_map(|row| row.get(i)?.parse::<u64>().ok()).fold(0, u64::saturating_add);
-    let cell = |(i, name): (usize, &String)| match i {
-        0 => "total".to_owned(),
-        _ if adds_up(name) => sum(i).to_string(),
-        _ => "-".to_owned(),
-    };
-    (rows.len() > 1 && heading.iter().any(|name| adds_up(name)))
-        .then(|| heading.iter().enumerate().map(cell).collect())
-}
-
-/// Packets lost, by element and reason, and there by node.
-type Losses = BTreeMap<String, BTreeMap<String, u64>>;
-
-fn drops(nodes: &[NodeState]) -> Result<Losses, String> {
-    let mut all = Losses::new();
-    for node in running(nodes) {
-        for row in client(node)?.table("/api/drops")? {
-            let packets = row["packets"].as_u64().unwrap_or(0);
-            if let Some(loss) = row["loss"].as_str().filter(|_| packets > 0) {
-                *all.entry(loss.to_owned()).or_default().entry(node.node.clone()).or_default() += packets;
-            }
+impl Table {
+    /// The rows of all nodes, and the sums where sums mean something.
+    fn text(&self, rows: &[&Value]) -> String {
+        let heading: Vec<&str> =
+            ["node"].into_iter().chain(self.columns.iter().map(|(heading, _)| *heading)).collect();
+        let cells = |row: &&Value| {
+            ["node"]
+                .into_iter()
+                .chain(self.columns.iter().map(|(_, key)| *key))
+                .map(|key| cell(&row[key]))
+                .collect()
+        };
+        let mut cells: Vec<Vec<String>> = rows.iter().map(cells).collect();
+        if let Some(total) = self.total(rows) {
+            cells.push(total);
         }
+        columns(&heading, &cells)
     }
-    Ok(all)
+
+    /// The sums of packets and bytes; of traffic by each way.
+    fn total(&self, rows: &[&Value]) -> Option<Vec<String>> {
+        let adds_up = |key: &str| key.contains("packets") || key.contains("bytes");
+        let sum = |key: &str| rows.iter().filter_map(|row| row[key].as_u64()).fold(0, u64::saturating_add);
+        let cell = |(_, key): &(&str, &str)| if adds_up(key) { sum(key).to_string() } else { "-".to_owned() };
+        let any = rows.len() > 1 && self.columns.iter().any(|(_, key)| adds_up(key));
+        any.then(|| ["total".to_owned()].into_iter().chain(self.columns.iter().map(cell)).collect())
+    }
 }
 
-fn losses(all: &Losses) -> String {
-    let mut nodes: Vec<&str> = all.values().flat_map(|by_node| by_node.keys().map(String::as_str)).collect();
-    nodes.sort_unstable();
-    nodes.dedup();
-    let heading = [&["reason"], &nodes[..], &["total"]].concat();
-    let row = |(loss, by_node): (&String, &BTreeMap<String, u64>)| {
-        let cells = nodes.iter().map(|node| by_node.get(*node).map_or("-".to_owned(), u64::to_string));
+fn cell(value: &Value) -> String {
+    match value {
+        Value::Null => "-".to_owned(),
+        Value::String(text) => text.clone(),
+        other => other.to_string(),
+    }
+}
+
+/// Packets lost, by element and reason, at each node and in all.
+fn losses(rows: &[Value]) -> String {
+    let lost = rows.iter().filter(|row| row["table"] == "lost");
+    let lost =
+        lost.filter_map(|row| Some((row["loss"].as_str()?, row["node"].as_str()?, row["packets"].as_u64()?)));
+    let mut all: BTreeMap<&str, BTreeMap<&str, u64>> = BTreeMap::new();
+    for (loss, node, packets) in lost {
+        *all.entry(loss).or_default().entry(node).or_default() += packets;
+    }
+    let nodes: BTreeSet<&str> = all.values().flat_map(|by_node| by_node.keys().copied()).collect();
+    let heading: Vec<&str> = ["reason"].into_iter().chain(nodes.iter().copied()).chain(["total"]).collect();
+    let row = |(loss, by_node): (&&str, &BTreeMap<&str, u64>)| {
+        let cells = nodes.iter().map(|node| by_node.get(node).map_or("-".to_owned(), u64::to_string));
         let total = by_node.values().fold(0, |sum: u64, packets| sum.saturating_add(*packets));
-        [loss.clone()].into_iter().chain(cells).chain([total.to_string()]).collect()
+        [(*loss).to_owned()].into_iter().chain(cells).chain([total.to_string()]).collect()
     };
     columns(&heading, &all.iter().map(row).collect::<Vec<_>>())
 }
 
-/// Everything as rows: `table` says what each is about.
+/// Everything as rows: `table` says what each is about, `node` whose it is.
 fn rows(nodes: &[NodeState]) -> Result<Vec<Value>, String> {
     let mut all = Vec::new();
     for node in nodes {
@@ -127,37 +176,58 @@ fn rows(nodes: &[NodeState]) -> Result<Vec<Value>, String> {
         row["table"] = "nodes".into();
         all.push(row);
     }
-    for node in running(nodes) {
+    for node in nodes.iter().filter(|node| node.pid.is_some() && node.ready) {
         let client = client(node)?;
-        for (handler, _) in TABLES {
-            for mut row in client.table(&format!("/handlers/{SWITCH}/{handler}?json"))? {
-                row["table"] = handler.into();
+        for table in &TABLES {
+            for mut row in client.table(&format!("/handlers/{SWITCH}/{}?json", table.handler))? {
+                named(&mut row, nodes);
+                row["table"] = table.handler.into();
                 row["node"] = node.node.clone().into();
                 all.push(row);
             }
         }
-    }
-    for (loss, by_node) in drops(nodes)? {
-        all.extend(by_node.iter().map(
-            |(node, packets)| json!({ "table": "lost", "node": node, "loss": loss, "packets": packets }),
-        ));
+        let drops = client.table("/api/drops")?.into_iter().filter(|row| row["packets"] != 0);
+        all.extend(drops.map(|row| {
+            json!({ "table": "lost", "node": node.node, "loss": row["loss"], "packets": row["packets"] })
+        }));
     }
     Ok(all)
+}
+
+/// Puts names in the place of the numbers of nodes and lines.
+fn named(row: &mut Value, nodes: &[NodeState]) {
+    let name = |number: &Value| -> Value {
+        let node = number.as_u64().and_then(|number| nodes.get(usize::try_from(number).ok()?));
+        node.map_or(number.clone(), |node| node.node.clone().into())
+    };
+    if let Some(peer) = row.get("node").map(name) {
+        row["peer"] = peer;
+    }
+    for key in ["to_node", "via_node", "from_node"] {
+        if let Some(value) = row.get_mut(key) {
+            *value = name(value);
+        }
+    }
+    let lines: Vec<&String> = nodes.iter().flat_map(|node| &node.lines).collect();
+    let line = row["line"].as_u64().and_then(|line| lines.get(usize::try_from(line).ok()?));
+    if let Some(line) = line {
+        row["name"] = (*line).clone().into();
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    fn node(name: &str) -> NodeState {
+        NodeState { node: name.to_owned(), lines: vec![format!("{name}0")], ..NodeState::default() }
+    }
+
     #[test]
     fn losses_stand_side_by_side() {
-        let by = |list: &[(&str, u64)]| {
-            list.iter().map(|(node, packets)| ((*node).to_owned(), *packets)).collect()
-        };
-        let all = Losses::from([
-            ("cluster.late".to_owned(), by(&[("a", 1), ("c", 20)])),
-            ("in0.short".to_owned(), by(&[("b", 3)])),
-        ]);
+        let lost =
+            |node, loss, packets| json!({ "table": "lost", "node": node, "loss": loss, "packets": packets });
+        let all = [lost("a", "cluster.late", 1), lost("c", "cluster.late", 20), lost("b", "in0.short", 3)];
         let expected = "reason        a  b   c  total\n\
                         cluster.late  1  -  20     21\n\
                         in0.short     -  3   -      3\n";
@@ -165,12 +235,24 @@ mod tests {
     }
 
     #[test]
-    fn packets_and_bytes_add_up() {
-        let words = |line: &str| line.split_whitespace().map(str::to_owned).collect::<Vec<_>>();
-        let heading = words("node to state packets bytes");
-        let rows = [words("a 1 up 5 500"), words("b 0 up 7 700")];
-        assert_eq!(total(&heading, &rows), Some(words("total - - 12 1200")));
-        assert_eq!(total(&heading, &rows[..1]), None);
-        assert_eq!(total(&words("node weight"), &[words("a 1"), words("b 1")]), None);
+    fn tables_have_names_and_sums() {
+        let nodes = [node("a"), node("b")];
+        let mut rows = [
+            json!({ "node": 1, "state": "up", "times_down": 2, "tx_packets": 5, "tx_bytes": 500, "waiting_packets": 0 }),
+            json!({ "node": 0, "state": "down", "times_down": 1, "tx_packets": 70, "tx_bytes": 7000, "waiting_packets": 9 }),
+        ];
+        for (row, node) in rows.iter_mut().zip(["a", "b"]) {
+            named(row, &nodes);
+            row["node"] = node.into();
+        }
+        let expected = "node   to  state  times down  packets  bytes  waiting\n\
+                        a      b   up              2        5    500        0\n\
+                        b      a   down            1       70   7000        9\n\
+                        total  -   -               -       75   7500        9\n";
+        assert_eq!(TABLES[0].text(&rows.iter().collect::<Vec<_>>()), expected);
+        let mut line = json!({ "line": 1, "tx_packets": 5 });
+        named(&mut line, &nodes);
+        assert_eq!(line["name"], "b0");
+        assert_eq!(TABLES[3].text(&[]), "node  to  via  weight  of\n");
     }
 }

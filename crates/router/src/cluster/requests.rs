@@ -25,7 +25,7 @@ const PREFIX: &str = "cluster-";
 const SUFFIX: &str = ".sock";
 
 /// A node, as the supervisor knows it.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NodeState {
     /// Its name.
     pub node: String,
@@ -37,8 +37,10 @@ pub struct NodeState {
     pub ready: bool,
     /// It is the control node.
     pub control: bool,
-    /// Its namespace, as a file.
-    pub namespace: PathBuf,
+    /// Its namespace, as a file; absent if it is on another machine.
+    pub namespace: Option<PathBuf>,
+    /// The names of its lines.
+    pub lines: Vec<String>,
 }
 
 /// What a supervisor is asked.

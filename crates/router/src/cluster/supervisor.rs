@@ -67,6 +67,7 @@ pub fn up(cluster: &Cluster, only: Option<usize>) -> Result<(), String> {
         directory: &directory,
         members,
         leaving: Vec::new(),
+        is_up: false,
         service: Service::from_environment(),
     };
     let ended = supervisor.run(&desk, &stop);
@@ -147,6 +148,8 @@ struct Supervisor<'a> {
     members: Vec<Member>,
     /// Connections of those who have asked for the end.
     leaving: Vec<UnixStream>,
+    /// All nodes forwarded once.
+    is_up: bool,
     service: Service,
 }
 
@@ -161,11 +164,10 @@ impl Supervisor<'_> {
             self.start(i)?;
         }
         let deadline = Instant::now() + START;
-        let mut up = false;
         loop {
             let ended = self.look();
-            if !up {
-                up = self.is_up(ended, deadline)?;
+            if !self.is_up {
+                self.is_up = self.comes_up(ended, deadline)?;
             }
             if let Some((request, stream)) = desk.next() {
                 self.answer(&request, stream);
@@ -198,7 +200,7 @@ impl Supervisor<'_> {
     }
 
     /// Whether all nodes forward, for the first time.
-    fn is_up(&self, ended: Option<String>, deadline: Instant) -> Result<bool, String> {
+    fn comes_up(&self, ended: Option<String>, deadline: Instant) -> Result<bool, String> {
         if let Some(name) = ended {
             return Err(format!("node {name} did not start"));
         }
@@ -232,19 +234,23 @@ impl Supervisor<'_> {
         let _ = stream.write_all(answer.as_bytes());
     }
 
+    /// All nodes of the cluster, in the order of their numbers.
     fn nodes(&self) -> String {
-        let row = |(i, member): (usize, &Member)| {
-            serde_json::to_value(NodeState {
-                node: member.name.clone(),
-                pid: member.pid(),
-                state: member.state.clone(),
-                ready: member.ready,
-                control: self.places.get(i).is_some_and(|place| place.node == self.cluster.control),
-                namespace: self.namespaces.get(i).map(namespace_file).unwrap_or_default(),
-            })
-            .unwrap_or_default()
+        let row = |(number, node): (usize, &super::config::Node)| {
+            let here = self.places.iter().position(|place| place.node == number);
+            let member = here.and_then(|i| self.members.get(i));
+            let state = NodeState {
+                node: node.name.clone(),
+                pid: member.and_then(Member::pid),
+                state: member.map_or("on another machine", |member| &member.state).to_owned(),
+                ready: member.is_some_and(|member| member.ready),
+                control: number == self.cluster.control,
+                namespace: here.and_then(|i| self.namespaces.get(i)).map(namespace_file),
+                lines: node.lines.iter().map(|line| line.name.clone()).collect(),
+            };
+            serde_json::to_value(state).unwrap_or_default()
         };
-        json_rows("nodes", &self.members.iter().enumerate().map(row).collect::<Vec<_>>())
+        json_rows("nodes", &self.cluster.nodes.iter().enumerate().map(row).collect::<Vec<_>>())
     }
 
     fn start_again(&mut self, name: &str) -> Result<(), String> {

@@ -53,11 +53,11 @@ pub fn text(cluster: &Cluster, node: usize, incarnation: u8, lines: &[Port]) -> 
     let wrapped = peers.len() + 1;
     let _ =
         write!(text, "\n// Frames that cross the cluster whole.\nwrapped :: Null -> [{wrapped}] cluster;\n");
-    for (i, port) in lines.iter().enumerate() {
-        text += &own_line(cluster, node, i, port);
-    }
     if node == cluster.control {
         text += &twins(cluster, node, lines.len() + peers.len());
+    }
+    for (i, port) in lines.iter().enumerate() {
+        text += &own_line(cluster, node, i, port);
     }
     text
 }
@@ -69,16 +69,17 @@ fn name(cluster: &Cluster, node: usize) -> &str {
 /// What an external port of the node is connected to.
 fn own_line(cluster: &Cluster, node: usize, i: usize, port: &Port) -> String {
     let line = node * cluster.ports() + i;
-    let punted = if node == cluster.control {
-        format!("twin{line}")
+    let (punted, injected) = if node == cluster.control {
+        (format!("twin{line}"), format!("inject{line} -> out{i};\n"))
     } else {
-        format!("ClusterWrap(cluster, LINE {line}) -> wrapped")
+        (format!("ClusterWrap(cluster, LINE {line}) -> wrapped"), String::new())
     };
     let mut text = format!(
         "\n// Line {line}: {name}.\n\
          in{i} :: FromDPDKDevice({name});\n\
          cluster[{i}] -> out{i} :: ToDPDKDevice({name});\n\
-         punt{i} :: PuntLimiter -> {punted};\n",
+         punt{i} :: PuntLimiter -> {punted};\n\
+         {injected}",
         name = port.name,
     );
     text += &lookup(i, port, "ONE_OUTPUT true, UNRESOLVED 1, EXPIRED 1, TOO_LONG 1");
@@ -91,15 +92,12 @@ fn twins(cluster: &Cluster, node: usize, first: usize) -> String {
     let mut text = String::from("\n// The lines' twins in Linux.\n");
     for (line, (owner, _)) in cluster.lines().enumerate() {
         let tap = tap(line);
-        let injected = if owner == node {
-            format!("out{}", line - node * cluster.ports())
-        } else {
-            format!("ClusterWrap(cluster, LINE {line}) -> wrapped")
-        };
+        let wrap = format!(" -> ClusterWrap(cluster, LINE {line}) -> wrapped");
         let _ = write!(
             text,
             "cluster[{output}] -> twin{line} :: ToDPDKDevice(tap:{tap});\n\
-             FromDPDKDevice(tap:{tap}) -> {injected};\n",
+             inject{line} :: FromDPDKDevice(tap:{tap}){};\n",
+            if owner == node { "" } else { &wrap },
             output = first + line,
         );
     }

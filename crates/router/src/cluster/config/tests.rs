@@ -113,7 +113,7 @@ ports = [{ name = 'a/b', device = 'eth1', address = ['192.0.2.1'], mac = '01:00:
         "c.toml:14:51: error: `a port` is a table, not an integer",
         "c.toml:15:1: error: all nodes have as many ports: 1, not 2",
         "c.toml:12:1: note: as this one",
-        "c.toml:17:20: error: no interface of Linux can be called `a/b`",
+        "c.toml:17:19: error: no interface of Linux can be called `a/b`",
         "c.toml:17:54: error: `address` is a list, each an address with the length of its prefix, such as 192.0.2.1/24",
         "c.toml:17:74: error: `mac` is an Ethernet address of one interface, such as 02:00:00:00:00:01",
         "c.toml:17:121: error: device `eth1` is given twice",

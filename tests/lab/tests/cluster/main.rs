@@ -1,0 +1,230 @@
+//! `routebricks cluster`: four processes on this machine are one router.
+//!
+//! Rates are low: hosts, nodes and probes share the processors with whatever else runs there.
+
+mod probe;
+mod stage;
+
+use std::thread;
+use std::time::Duration;
+
+use lab::netns::{self, missing_program};
+use lab::process::Process;
+use lab::wait::wait_until;
+use lab::{Error, Result};
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+use probe::{Probe, Seen};
+use serde_json::Value;
+use stage::{LIMIT, NODES, Stage};
+
+/// For how long all that is sent may be lost when a node or a link fails.
+const LONGEST_GAP: Duration = Duration::from_millis(50);
+
+#[test]
+fn four_nodes_are_one_router() -> Result<()> {
+    if netns::skipped() {
+        return Ok(());
+    }
+    let stage = Stage::new("line_rate = '100M'\n")?;
+    stage.wait_for_all_pings()?;
+    for (from, to) in Stage::pairs() {
+        // One hop, whose address is that of the port that the packet came in by.
+        let target = format!("10.{}.0.2", to + 1);
+        let printed = stage.hosts[from].run("traceroute", &["-n", "-q1", "-w5", "-m5", &target])?;
+        let hops: Vec<&str> =
+            printed.lines().skip(1).filter_map(|line| line.split_whitespace().nth(1)).collect();
+        assert_eq!(hops, [format!("10.{}.0.1", from + 1), target], "{printed}");
+    }
+    // What the nodes forward does not pass Linux.
+    let before = stage.sum("traffic", "packets", |row| row["way"] != "own")?;
+    let printed = stage.hosts[1].run("ping", &["-n", "-c200", "-i0.005", "-q", "10.3.0.2"])?;
+    assert!(printed.contains(" 200 received"), "{printed}");
+    wait_until("counts of what was forwarded", LIMIT, || {
+        let after = stage.sum("traffic", "packets", |row| row["way"] != "own")?;
+        Ok((after - before >= 400).then_some(()))
+    })?;
+    routes_are_those_of_the_control_node(&stage)?;
+    tcp_between_all_pairs_at_once(&stage)?;
+    stage.end()
+}
+
+/// What Linux of the control node is told holds for all nodes.
+fn routes_are_those_of_the_control_node(stage: &Stage) -> Result<()> {
+    stage.hosts[2].ip("link set lo up\naddress add 10.9.0.1/32 dev lo\n")?;
+    assert!(!stage.pings(1, "10.9.0.1")?);
+    stage.inside.ip("route add 10.9.0.0/16 via 10.3.0.2\n")?;
+    for host in [0, 1, 3] {
+        stage.wait_for_ping(host, "10.9.0.1", true)?;
+    }
+    stage.inside.ip("route del 10.9.0.0/16\n")?;
+    for host in [0, 1, 3] {
+        stage.wait_for_ping(host, "10.9.0.1", false)?;
+    }
+    Ok(())
+}
+
+/// Twelve connections of 1 Mbit/s each.
+fn tcp_between_all_pairs_at_once(stage: &Stage) -> Result<()> {
+    if missing_program(&["iperf3"]).is_some() {
+        println!("no iperf3: TCP is left out");
+        return Ok(());
+    }
+    let directory = stage.directory.path();
+    let mut servers = Vec::new();
+    for (from, to) in Stage::pairs() {
+        let (name, port) = (format!("server{from}{to}"), format!("{}", 5201 + from));
+        let words = ["-s", "-1", "--forceflush", "-p", &port].map(str::to_owned);
+        let mut server = Process::start(&stage.hosts[to], &name, "iperf3", &words, directory)?;
+        server.wait_for_line("Server listening", LIMIT)?;
+        servers.push(server);
+    }
+    let reports: Vec<Result<Value>> = thread::scope(|scope| {
+        let client = |(from, to): (usize, usize)| {
+            scope.spawn(move || {
+                let (target, port) = (format!("10.{}.0.2", to + 1), format!("{}", 5201 + from));
+                let words =
+                    ["-c", &target, "-p", &port, "-b1M", "-l8K", "-t3", "-J", "--connect-timeout", "10000"];
+                let output = stage.hosts[from].output("iperf3", &words)?;
+                serde_json::from_slice(&output.stdout).map_err(|error| Error::new(error.to_string()))
+            })
+        };
+        let all: Vec<_> = Stage::pairs().map(client).collect();
+        all.into_iter()
+            .map(|one| one.join().unwrap_or_else(|_| Err(Error::new("a client panicked"))))
+            .collect()
+    });
+    for (report, (from, to)) in reports.into_iter().zip(Stage::pairs()) {
+        let report = report?;
+        let received = report["end"]["sum_received"]["bytes"].as_u64().unwrap_or(0);
+        let again = report["end"]["sum_sent"]["retransmits"].as_u64();
+        println!("TCP {from} -> {to}: {received} bytes, {again:?} sent again");
+        assert!(received >= 200_000, "{from} -> {to}: {report}");
+    }
+    Ok(())
+}
+
+/// Lines of 16 Mbit/s and links of 8: what a probe sends does not fit the direct link.
+const SLOW: &str = "line_rate = '16M'\nhello = '5ms'\n";
+const LENGTH: usize = 1000;
+const RATE: u32 = 1200;
+
+fn start(stage: &Stage, pairs: &[(usize, usize)]) -> Result<Vec<Probe>> {
+    let one = |(number, (from, to)): (u16, &(usize, usize))| {
+        Probe::start(
+            &stage.hosts[*from],
+            &stage.hosts[*to],
+            &format!("10.{}.0.2", to + 1),
+            number,
+            LENGTH,
+            RATE,
+        )
+    };
+    (0..).zip(pairs).map(one).collect()
+}
+
+fn end(probes: Vec<Probe>, pairs: &[(usize, usize)]) -> Result<Vec<Seen>> {
+    let seen: Vec<Seen> = probes.into_iter().map(Probe::end).collect::<Result<_>>()?;
+    for (seen, (from, to)) in seen.iter().zip(pairs) {
+        println!("{} -> {}: {seen:?}", NODES[*from], NODES[*to]);
+    }
+    Ok(seen)
+}
+
+/// All that was sent arrived once and in order, but for what a failure took.
+fn in_order_and_once(seen: &[Seen]) {
+    for seen in seen {
+        assert_eq!((seen.again, seen.late), (0, 0), "{seen:?}");
+        assert!(seen.gap < LONGEST_GAP, "{seen:?}");
+    }
+}
+
+#[test]
+fn failures_cost_little_and_order_stays() -> Result<()> {
+    if netns::skipped() {
+        return Ok(());
+    }
+    let stage = Stage::new(SLOW)?;
+    stage.wait_for_all_pings()?;
+    let relayed = |stage: &Stage| stage.sum("traffic", "packets", |row| row["way"] == "relayed");
+
+    // A node that relays is killed, and comes back.
+    let pairs = [(0, 1), (1, 3)];
+    let probes = start(&stage, &pairs)?;
+    thread::sleep(Duration::from_secs(1));
+    assert!(stage.sum("traffic", "packets", |row| row["way"] == "relayed" && row["node"] == "c")? > 100);
+    let pid = stage.pid("c")?;
+    kill(Pid::from_raw(pid), Signal::SIGKILL).map_err(|error| Error::new(error.to_string()))?;
+    wait_until("the supervisor's word", LIMIT, || Ok(stage.node("c")?["pid"].is_null().then_some(())))?;
+    thread::sleep(Duration::from_secs(1));
+    in_order_and_once(&end(probes, &pairs)?);
+    assert!(!stage.pings(0, "10.3.0.2")?);
+    stage.typed(&["start", "c"])?;
+    stage.wait_for_ping(0, "10.3.0.2", true)?;
+    stage.wait_for_ping(2, "10.4.0.2", true)?;
+
+    // A link is pulled, and plugged in again: the pair at its ends, and one that used it on second ways.
+    let pairs = [(1, 3), (0, 3)];
+    let probes = start(&stage, &pairs)?;
+    thread::sleep(Duration::from_secs(1));
+    stage.link_set("b", &["to-d", "down"])?;
+    thread::sleep(Duration::from_secs(1));
+    in_order_and_once(&end(probes, &pairs)?);
+    let down = |row: &&Value| row["state"] == "down";
+    let links = stage.rows("links")?;
+    let mut ends: Vec<(&str, &str)> = links
+        .iter()
+        .filter(down)
+        .filter_map(|row| Some((row["node"].as_str()?, row["peer"].as_str()?)))
+        .collect();
+    ends.sort_unstable();
+    assert_eq!(ends, [("b", "d"), ("d", "b")]);
+    stage.link_set("b", &["to-d", "up"])?;
+    wait_until("all links", LIMIT, || {
+        Ok(stage.rows("links")?.iter().all(|row| row["state"] == "up").then_some(()))
+    })?;
+
+    // A node that is drained relays nothing more.
+    stage.typed(&["drain", "c"])?;
+    thread::sleep(Duration::from_millis(500));
+    let before = (
+        relayed(&stage)?,
+        stage.sum("traffic", "packets", |row| row["way"] == "relayed" && row["node"] == "c")?,
+    );
+    let probes = start(&stage, &[(0, 1)])?;
+    thread::sleep(Duration::from_secs(2));
+    in_order_and_once(&end(probes, &[(0, 1)])?);
+    let after = (
+        relayed(&stage)?,
+        stage.sum("traffic", "packets", |row| row["way"] == "relayed" && row["node"] == "c")?,
+    );
+    assert!(after.0 - before.0 > 100 && after.1 == before.1, "{before:?} {after:?}");
+    stage.typed(&["drain", "c", "--off"])?;
+    stage.end()
+}
+
+#[test]
+fn a_killed_supervisor_leaves_nothing_behind() -> Result<()> {
+    if netns::skipped() {
+        return Ok(());
+    }
+    let mut stage = Stage::new("line_rate = '100M'\n")?;
+    let pids: Vec<i32> = NODES.iter().map(|node| stage.pid(node)).collect::<Result<_>>()?;
+    stage.supervisor.kill();
+    for pid in pids {
+        wait_until("the end of a node", LIMIT, || {
+            Ok((!std::path::Path::new(&format!("/proc/{pid}")).exists()).then_some(()))
+        })?;
+    }
+    for n in 1..=4 {
+        wait_until("the interfaces", LIMIT, || {
+            Ok(stage
+                .inside
+                .output("ip", &["link", "show", &format!("port{n}")])?
+                .status
+                .success()
+                .then_some(()))
+        })?;
+    }
+    Ok(())
+}

@@ -1,0 +1,149 @@
+//! Numbered packets at an even pace from one host to another: what was lost, for how long, and what came out of order.
+
+use std::net::UdpSocket;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+
+use lab::netns::Namespace;
+use lab::{Context, Error, Result};
+
+/// How long the last packets may be on their way.
+const LAST: Duration = Duration::from_secs(1);
+const PORT: u16 = 9000;
+
+/// What a probe has seen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Seen {
+    /// Packets sent.
+    pub sent: u64,
+    /// Different packets received.
+    pub received: u64,
+    /// Packets received again.
+    pub again: u64,
+    /// Packets received after one with a higher number.
+    pub late: u64,
+    /// The longest time for which everything sent was lost: between the sending of two packets that arrived.
+    pub gap: Duration,
+}
+
+/// A running probe.
+pub struct Probe {
+    stop: Arc<AtomicBool>,
+    /// When each packet was sent.
+    sender: JoinHandle<Result<Vec<Instant>>>,
+    /// The numbers that arrived, in the order of arrival.
+    receiver: JoinHandle<Vec<u64>>,
+}
+
+impl Probe {
+    /// Sends packets of `length` bytes of payload, so many a second.
+    pub fn start(
+        from: &Namespace,
+        to: &Namespace,
+        address: &str,
+        number: u16,
+        length: usize,
+        rate: u32,
+    ) -> Result<Probe> {
+        let port = PORT + number;
+        let open =
+            |address: String| UdpSocket::bind(&address).cannot(|| format!("open a socket at {address}"));
+        let receiving = to.inside(|| open(format!("0.0.0.0:{port}")))?;
+        receiving
+            .set_read_timeout(Some(Duration::from_millis(50)))
+            .cannot(|| "set a time limit".to_owned())?;
+        let sending = from.inside(|| open("0.0.0.0:0".to_owned()))?;
+        sending.connect((address, port)).cannot(|| format!("connect to {address}"))?;
+        let stop = Arc::new(AtomicBool::new(false));
+        let (ends, also_ends) = (stop.clone(), stop.clone());
+        let pause = Duration::from_secs(1) / rate;
+        let sender = thread::spawn(move || send(&sending, length, pause, &ends));
+        let receiver = thread::spawn(move || receive(&receiving, &also_ends));
+        Ok(Probe { stop, sender, receiver })
+    }
+
+    /// Ends it and counts.
+    pub fn end(self) -> Result<Seen> {
+        self.stop.store(true, Ordering::Relaxed);
+        let sent = self.sender.join().map_err(|_| Error::new("a sender panicked"))??;
+        let arrived = self.receiver.join().map_err(|_| Error::new("a receiver panicked"))?;
+        Ok(judge(&sent, &arrived))
+    }
+}
+
+fn send(socket: &UdpSocket, length: usize, pause: Duration, stop: &AtomicBool) -> Result<Vec<Instant>> {
+    let mut frame = vec![0; length];
+    let mut sent = Vec::new();
+    let mut due = Instant::now();
+    while !stop.load(Ordering::Relaxed) {
+        let now = Instant::now();
+        if now < due {
+            thread::sleep(due - now);
+        }
+        // After a pause that was longer than asked for what is missing is not made up for.
+        due = due.max(now) + pause;
+        frame[..8].copy_from_slice(&(sent.len() as u64).to_be_bytes());
+        sent.push(Instant::now());
+        // What a refusal of ICMP refers to is over.
+        let _ = socket.send(&frame);
+    }
+    Ok(sent)
+}
+
+fn receive(socket: &UdpSocket, stop: &AtomicBool) -> Vec<u64> {
+    let mut buffer = [0; 2048];
+    let mut arrived = Vec::new();
+    let mut stopped: Option<Instant> = None;
+    while stopped.is_none_or(|since| since.elapsed() < LAST) {
+        if stopped.is_none() && stop.load(Ordering::Relaxed) {
+            stopped = Some(Instant::now());
+        }
+        if let Ok(length) = socket.recv(&mut buffer)
+            && let Some(number) = buffer[..length].first_chunk()
+        {
+            arrived.push(u64::from_be_bytes(*number));
+        }
+    }
+    arrived
+}
+
+fn judge(sent: &[Instant], arrived: &[u64]) -> Seen {
+    let mut sorted: Vec<u64> = arrived.to_vec();
+    sorted.sort_unstable();
+    sorted.dedup();
+    let mut highest = None;
+    let mut late = 0;
+    for number in arrived {
+        late += u64::from(highest.is_some_and(|highest| *number < highest));
+        highest = highest.max(Some(*number));
+    }
+    let at = |number: &u64| usize::try_from(*number).ok().and_then(|number| sent.get(number).copied());
+    let lost_between = |pair: &[u64]| match pair {
+        [a, b] if b - a > 1 => at(b)?.checked_duration_since(at(a)?),
+        _ => None,
+    };
+    let inner = sorted.windows(2).filter_map(lost_between).max().unwrap_or_default();
+    let end = sent.last().zip(sorted.last().and_then(at)).map_or(Duration::MAX, |(last, seen)| *last - seen);
+    let begin =
+        sent.first().zip(sorted.first().and_then(at)).map_or(Duration::MAX, |(first, seen)| seen - *first);
+    Seen {
+        sent: sent.len() as u64,
+        received: sorted.len() as u64,
+        again: (arrived.len() - sorted.len()) as u64,
+        late,
+        gap: inner.max(end).max(begin),
+    }
+}
+
+#[test]
+fn a_probe_counts_right() {
+    let start = Instant::now();
+    let sent: Vec<Instant> = (0..10).map(|i| start + Duration::from_millis(i)).collect();
+    let seen = judge(&sent, &[0, 1, 3, 2, 2, 7, 8, 9]);
+    let expected = Seen { sent: 10, received: 7, again: 1, late: 2, gap: Duration::from_millis(4) };
+    assert_eq!(seen, expected);
+    assert_eq!(judge(&sent, &[5]).gap, Duration::from_millis(5));
+    assert_eq!(judge(&sent, &[]).gap, Duration::MAX);
+}

@@ -1,0 +1,202 @@
+//! A running cluster of four nodes, and a host behind each.
+
+use std::fs;
+use std::path::PathBuf;
+use std::process::Command;
+use std::time::Duration;
+
+use lab::netns::{self, Namespace, succeed, unique_prefix};
+use lab::packets::Mac;
+use lab::process::Process;
+use lab::routebricks::binary;
+use lab::veth::{self, End};
+use lab::wait::wait_until;
+use lab::{Context, Error, Result};
+use serde_json::Value;
+
+pub const LIMIT: Duration = Duration::from_secs(30);
+/// How long the nodes may take to start, with debug builds on a busy machine.
+const START: Duration = Duration::from_secs(120);
+
+pub const NODES: [&str; 4] = ["a", "b", "c", "d"];
+
+/// Hosts behind the lines of a cluster: host n is 10.n.0.2 and 2001:db8:n::2, the router's end .1, its twin `extn`.
+pub struct Stage {
+    pub hosts: Vec<Namespace>,
+    /// The Linux of the control node.
+    pub inside: Namespace,
+    pub directory: tempfile::TempDir,
+    pub name: String,
+    pub supervisor: Process,
+}
+
+impl Stage {
+    /// Starts the cluster and waits until all nodes forward.
+    pub fn new(settings: &str) -> Result<Stage> {
+        let inside = Namespace::unique("control")?;
+        let hosts: Vec<Namespace> =
+            (1..=4).map(|n| Namespace::unique(&format!("h{n}"))).collect::<Result<_>>()?;
+        let ports: Vec<String> = (1..=4).map(|n| format!("port{n}")).collect();
+        let end = |namespace, interface, number| End {
+            namespace,
+            interface,
+            mac: Mac([2, 0, 0, 0, 0, number]),
+            mtu: 1500,
+        };
+        let cables: Vec<_> = (hosts.iter().zip(&ports).zip(1..))
+            .map(|((host, port), n)| (end(host, "eth0", 0x10 + n), end(&inside, port, n)))
+            .collect();
+        veth::connect(&cables)?;
+        for (host, n) in hosts.iter().zip(1..) {
+            veth::finish_frames(host, "eth0")?;
+            host.set("net/ipv6/conf/all/disable_ipv6", "0")?;
+            host.ip(&format!(
+                "address add 10.{n}.0.2/24 dev eth0\nroute add default via 10.{n}.0.1\n\
+                 address add 2001:db8:{n}::2/64 dev eth0 nodad\nroute add default via 2001:db8:{n}::1\n"
+            ))?;
+        }
+        inside.set("net/ipv6/conf/all/disable_ipv6", "0")?;
+        inside.set("net/ipv6/conf/default/disable_ipv6", "0")?;
+        inside.set("net/ipv4/icmp_ratelimit", "0")?;
+        let directory = tempfile::tempdir().map_err(|error| Error::new(error.to_string()))?;
+        let name = unique_prefix();
+        let file = directory.path().join("cluster.toml");
+        fs::write(&file, text(&name, settings)).cannot(|| format!("write {}", file.display()))?;
+        let program = binary()?.display().to_string();
+        let words = ["cluster", "up", &file.display().to_string()].map(str::to_owned);
+        let mut supervisor = Process::start(&inside, "supervisor", &program, &words, directory.path())?;
+        supervisor.wait_for_line(": up: 4 nodes, 4 lines", START)?;
+        Ok(Stage { hosts, inside, directory, name, supervisor })
+    }
+
+    /// `routebricks cluster WORDS --cluster NAME` must succeed; what it printed.
+    pub fn typed(&self, words: &[&str]) -> Result<String> {
+        succeed(netns::command(binary()?).arg("cluster").args(words).args(["--cluster", &self.name]))
+    }
+
+    /// The rows of one of the tables of `cluster status`.
+    pub fn rows(&self, table: &str) -> Result<Vec<Value>> {
+        let printed = self.typed(&["status", "--json"])?;
+        let mut all: Value = serde_json::from_str(&printed).cannot(|| "read the status".to_owned())?;
+        assert_eq!(all["schema"], "routebricks.cluster/1");
+        match all["rows"].take() {
+            Value::Array(rows) => Ok(rows.into_iter().filter(|row| row["table"] == table).collect()),
+            _ => Err(Error::new("the status has no rows")),
+        }
+    }
+
+    /// The row of a node in the table of nodes.
+    pub fn node(&self, name: &str) -> Result<Value> {
+        let found = self.rows("nodes")?.into_iter().find(|row| row["node"] == name);
+        found.ok_or_else(|| Error::new(format!("no node {name}")))
+    }
+
+    /// The process of a node.
+    pub fn pid(&self, name: &str) -> Result<i32> {
+        let pid = self.node(name)?["pid"].as_i64().and_then(|pid| i32::try_from(pid).ok());
+        pid.ok_or_else(|| Error::new(format!("node {name} does not run")))
+    }
+
+    /// Runs `ip link set` in the namespace of a node.
+    pub fn link_set(&self, node: &str, words: &[&str]) -> Result<()> {
+        let row = self.node(node)?;
+        let namespace = format!("--net={}", row["namespace"].as_str().unwrap_or_default());
+        succeed(Command::new("nsenter").args([&namespace, "ip", "link", "set"]).args(words)).map(drop)
+    }
+
+    /// The sum of a number over all rows of a table that `choose` chooses.
+    pub fn sum(&self, table: &str, key: &str, choose: impl Fn(&Value) -> bool) -> Result<u64> {
+        Ok(self.rows(table)?.iter().filter(|row| choose(row)).filter_map(|row| row[key].as_u64()).sum())
+    }
+
+    /// Whether one ping from a host is answered within half a second.
+    pub fn pings(&self, host: usize, to: &str) -> Result<bool> {
+        Ok(self.hosts[host].output("ping", &["-n", "-c1", "-W0.5", to])?.status.success())
+    }
+
+    pub fn wait_for_ping(&self, host: usize, to: &str, answered: bool) -> Result<()> {
+        let what = format!("ping from h{} to {to}: {answered}", host + 1);
+        let waited = wait_until(&what, LIMIT, || Ok((self.pings(host, to)? == answered).then_some(())));
+        waited.map_err(|error| {
+            Error::new(format!(
+                "{error}\n{}{}",
+                self.typed(&["status"]).unwrap_or_default(),
+                self.supervisor.last_lines()
+            ))
+        })
+    }
+
+    /// All pairs of hosts, each way.
+    pub fn pairs() -> impl Iterator<Item = (usize, usize)> {
+        (0..4).flat_map(|from| (0..4).map(move |to| (from, to))).filter(|(from, to)| from != to)
+    }
+
+    /// Waits until every host reaches every other, by both protocols.
+    pub fn wait_for_all_pings(&self) -> Result<()> {
+        for (from, to) in Stage::pairs() {
+            self.wait_for_ping(from, &format!("10.{}.0.2", to + 1), true)?;
+            self.wait_for_ping(from, &format!("2001:db8:{}::2", to + 1), true)?;
+        }
+        Ok(())
+    }
+
+    /// Ends the cluster, which must give the interfaces back and leave nothing behind.
+    pub fn end(mut self) -> Result<()> {
+        self.typed(&["down"])?;
+        let status = wait_until("the end of the cluster", LIMIT, || self.supervisor.ended())?;
+        let printed = self.supervisor.printed()?;
+        assert!(status.success(), "{printed}");
+        let ended = |node: &str| {
+            printed.lines().any(|line| {
+                line.starts_with(&format!("{node}: routebricks: stopped: "))
+                    && line.ends_with(", 0 buffers missing")
+            })
+        };
+        assert!(NODES.iter().all(|node| ended(node)), "{printed}");
+        assert!(!printed.contains("error:"), "{printed}");
+        self.gone()
+    }
+
+    /// The interfaces are back, as they were, and files are gone.
+    pub fn gone(&self) -> Result<()> {
+        for n in 1..=4 {
+            let name = format!("port{n}");
+            wait_until(&format!("{name} is back"), LIMIT, || {
+                let shown = self.inside.output("ip", &["-o", "link", "show", &name])?;
+                let shown = String::from_utf8_lossy(&shown.stdout).into_owned();
+                let mac = format!("02:00:00:00:00:{n:02x}");
+                Ok((shown.contains(&mac) && shown.contains("UP") && !shown.contains("xdp")).then_some(()))
+            })?;
+        }
+        let left: Vec<PathBuf> = fs::read_dir("/run/routebricks")
+            .cannot(|| "list /run/routebricks".to_owned())?
+            .filter_map(|entry| Some(entry.ok()?.path()))
+            .filter(|path| path.to_string_lossy().contains(&format!("cluster-{}", self.name)))
+            .filter(|path| path.extension().is_none_or(|extension| extension != "life"))
+            .collect();
+        assert!(left.is_empty(), "{left:?}");
+        Ok(())
+    }
+}
+
+impl Drop for Stage {
+    fn drop(&mut self) {
+        // Numbers of lives outlive a cluster; those of a test are nobody's.
+        for node in NODES {
+            let _ = fs::remove_file(format!("/run/routebricks/cluster-{}-{node}.life", self.name));
+        }
+    }
+}
+
+fn text(name: &str, settings: &str) -> String {
+    let mut text = format!(
+        "[cluster]\nname = '{name}'\ncontrol = 'a'\neal = ['--no-huge', '--no-shconf', '--no-telemetry', '--no-pci', '-m', '128']\n{settings}\n"
+    );
+    for (node, n) in NODES.iter().zip(1..) {
+        text += &format!(
+            "[[node]]\nname = '{node}'\n\
+             ports = [{{ name = 'ext{n}', device = 'port{n}', address = ['10.{n}.0.1/24', '2001:db8:{n}::1/64'] }}]\n"
+        );
+    }
+    text
+}
