@@ -90,7 +90,96 @@
 //! - `no_twin`: a frame that travels whole, and there is nobody to hand it to.
 //!
 //! # Example
-//! Two nodes in one configuration, joined by a link each way.
+//! A router of one node and one line: everything stays.
 //! ```click
-//! Script(TYPE ACTIVE, stop);
+//! InfiniteSource(DATA \<45000014 00000000 4011a6e9 0a000001 0a010203>, LIMIT 5, STOP true) -> MarkIPHeader(0)
+//!   -> GetIPAddress(16) -> rt :: DirectIPLookup(10.1.0.0/16 192.168.0.1 0, ONE_OUTPUT true)
+//!   -> AdjacencyRewrite(rt, 0 192.168.0.1 2:0:0:0:0:1 2:0:0:0:0:2, ADJACENCIES main, ONE_OUTPUT true)
+//!   -> cluster :: ClusterSwitch(NODE 0, NODES 1, LINE_RATE 1Gbps) -> c :: Counter -> Discard;
+//! // c.count = 5
+//! // cluster.drain = false
 //! ```
+
+use super::losses;
+use super::settings::Settings;
+use super::status::Status;
+use super::switch::LocalClusterSwitch;
+use fib::Adjacencies;
+use graph::{Args, Class, ConfigErrors, Configure, Handlers, LocalCx, Spec, State, value};
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// See the module.
+#[derive(Debug)]
+pub struct ClusterSwitch {
+    settings: Arc<Settings>,
+    pub(super) adjacencies: Arc<Adjacencies>,
+    pub(super) adjacencies6: Arc<Adjacencies>,
+    drains: AtomicBool,
+    pub(super) status: Mutex<Status>,
+}
+
+impl Class for ClusterSwitch {
+    const SPEC: Spec =
+        Spec { losses: losses::NAMES, state: State::Home, ..Spec::new("ClusterSwitch", "1-/0-", "h/h") };
+    type Local = LocalClusterSwitch;
+
+    fn configure(args: &mut Args, cx: &Configure<'_>) -> Result<ClusterSwitch, ConfigErrors> {
+        let settings = Settings::read(args);
+        let table = |args: &mut Args, keyword, default: &str| {
+            let name = args.keyword(keyword, default.to_owned());
+            cx.tables.get_or(&name, Adjacencies::default)
+        };
+        let adjacencies = table(args, "ADJACENCIES", "main");
+        let adjacencies6 = table(args, "ADJACENCIES6", "main6");
+        let (links, first_twin) = (settings.links.len(), settings.first_twin());
+        let inputs = [links + 1, links + 2];
+        let mut outputs = vec![first_twin];
+        if settings.me == settings.control {
+            outputs.push(first_twin + settings.all_lines());
+        }
+        for (what, there, wanted) in [("input", cx.inputs, &inputs[..]), ("output", cx.outputs, &outputs)] {
+            if !wanted.contains(&there) {
+                let wanted: Vec<String> = wanted.iter().map(ToString::to_string).collect();
+                let wanted = wanted.join(" or ");
+                args.error("NODE", format!("{there} {what}s, a node with {links} links has {wanted}"));
+            }
+        }
+        args.finish()?;
+        let (settings, drains) = (Arc::new(settings), AtomicBool::new(false));
+        Ok(ClusterSwitch { settings, adjacencies, adjacencies6, drains, status: Mutex::default() })
+    }
+
+    fn local(self: &Arc<Self>, _: &LocalCx) -> LocalClusterSwitch {
+        LocalClusterSwitch::new(self.clone())
+    }
+
+    fn handlers(h: &mut Handlers<ClusterSwitch>) {
+        h.read_with("links", |c, text| c.status().links(&c.settings).show(text));
+        h.read_with("lines", |c, text| c.status().lines(&c.settings).show(text));
+        h.read_with("shares", |c, text| c.status().shares(&c.settings).show(text));
+        h.read_with("traffic", |c, text| c.status().traffic().show(text));
+        h.read_with("streams", |c, text| c.status().streams(&c.settings).show(text));
+        h.read("drain", |c| c.drains().to_string());
+        h.write("drain", |c, text, _| {
+            c.drains.store(value(text)?, Relaxed);
+            Ok(())
+        });
+    }
+}
+
+impl ClusterSwitch {
+    /// What the configuration says.
+    pub(super) fn settings(&self) -> &Arc<Settings> {
+        &self.settings
+    }
+
+    /// The others are asked not to choose this node as relay.
+    pub(super) fn drains(&self) -> bool {
+        self.drains.load(Relaxed)
+    }
+
+    fn status(&self) -> MutexGuard<'_, Status> {
+        self.status.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
