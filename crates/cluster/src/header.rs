@@ -222,6 +222,39 @@ impl Header {
     }
 }
 
+/// A header of which all but adjacency and sequence number is known: for who writes many.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Template {
+    /// The first 8 octets, adjacency 0.
+    front: u64,
+    /// The last 4 octets, number 0.
+    back: u32,
+}
+
+impl Template {
+    /// From a header whose adjacency and number do not matter.
+    ///
+    /// # Errors
+    ///
+    /// [`HeaderError::TooLarge`] if a field exceeds its bits.
+    pub fn new(header: &Header) -> Result<Template, HeaderError> {
+        let [a, b, c, d, e, f, g, h, back @ ..] = Header { adjacency: 0, sequence: 0, ..*header }.encode()?;
+        let front = u64::from_be_bytes([a, b, c, d, e, f, g, h]);
+        Ok(Template { front, back: u32::from_be_bytes(back) })
+    }
+
+    /// The header with these two, of which only as many bits are taken as there are.
+    #[inline]
+    pub fn bytes(&self, adjacency: u32, sequence: u32) -> [u8; LEN] {
+        let front = self.front | (u64::from(adjacency % ADJACENCIES) << 16);
+        let back = self.back | (sequence % SEQUENCES);
+        let mut bytes = [0; LEN];
+        bytes[..8].copy_from_slice(&front.to_be_bytes());
+        bytes[8..].copy_from_slice(&back.to_be_bytes());
+        bytes
+    }
+}
+
 /// `count` bits of `value` from bit `low` on; `count` is at most 32.
 fn bits(value: u64, low: u32, count: u32) -> u32 {
     ((value >> low) & ((1 << count) - 1)) as u32
@@ -321,6 +354,9 @@ mod tests {
             let mut relayed = bytes;
             Header::relay(&mut relayed);
             prop_assert_eq!(Header::decode(&relayed), Ok(Header { phase: Phase::ToOutput, ..header }));
+            let template = Template::new(&header).unwrap();
+            prop_assert_eq!(template.bytes(header.adjacency, header.sequence), bytes);
+            prop_assert_eq!(template.bytes(header.adjacency | ADJACENCIES, header.sequence | SEQUENCES), bytes);
         }
 
         #[test]

@@ -152,6 +152,18 @@ impl<T> Resequencer<T> {
         self.counts
     }
 
+    /// The life of the input node that its packets come from.
+    pub fn incarnation(&self) -> u8 {
+        self.incarnation
+    }
+
+    /// Takes out what waits, in no order, when the stream is given up with all that is in it.
+    pub fn drain(&mut self) -> impl Iterator<Item = T> {
+        self.held = 0;
+        self.waiting.clear();
+        self.slots.iter_mut().filter_map(Option::take).map(|held| held.item)
+    }
+
     /// Changes the deadline, in nanoseconds, for those that wait, too.
     pub fn set_deadline(&mut self, deadline: u64) {
         self.deadline = deadline;
