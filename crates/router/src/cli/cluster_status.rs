@@ -60,7 +60,7 @@ const TABLES: [Table; 5] = [
     Table {
         handler: "shares",
         title: "shares of what does not go directly",
-        columns: &[("to", "to_node"), ("via", "via_node"), ("weight", "weight"), ("of", "of")],
+        columns: &[("to", "to_node"), ("via", "shares")],
     },
     Table {
         handler: "streams",
@@ -97,10 +97,27 @@ fn text(nodes: &[NodeState], rows: &[Value]) -> String {
     let mut text = states(nodes);
     for table in &TABLES {
         let rows: Vec<&Value> = rows.iter().filter(|row| row["table"] == table.handler).collect();
+        let together = if table.handler == "shares" { shares(&rows) } else { Vec::new() };
+        let rows = if together.is_empty() { rows } else { together.iter().collect() };
         let _ = write!(text, "\n{}\n{}", table.title, table.text(&rows));
     }
     let _ = write!(text, "\nlost packets\n{}", losses(rows));
     text
+}
+
+/// One row for each pair of nodes: `b 2/4, c 1/4, d 1/4`.
+fn shares(rows: &[&Value]) -> Vec<Value> {
+    let mut together: Vec<Value> = Vec::new();
+    for row in rows {
+        let share = format!("{} {}/{}", cell(&row["via_node"]), cell(&row["weight"]), cell(&row["of"]));
+        match together.last_mut() {
+            Some(last) if last["node"] == row["node"] && last["to_node"] == row["to_node"] => {
+                last["shares"] = format!("{}, {share}", cell(&last["shares"])).into();
+            }
+            _ => together.push(json!({ "node": row["node"], "to_node": row["to_node"], "shares": share })),
+        }
+    }
+    together
 }
 
 fn states(nodes: &[NodeState]) -> String {
@@ -253,6 +270,12 @@ mod tests {
         let mut line = json!({ "line": 1, "tx_packets": 5 });
         named(&mut line, &nodes);
         assert_eq!(line["name"], "b0");
-        assert_eq!(TABLES[3].text(&[]), "node  to  via  weight  of\n");
+        let share = |to, via, weight| json!({ "node": "a", "to_node": to, "via_node": via, "weight": weight, "of": 4 });
+        let rows = [share("b", "b", 2), share("b", "c", 1), share("b", "d", 1), share("c", "c", 4)];
+        let together = shares(&rows.iter().collect::<Vec<_>>());
+        let expected = "node  to  via\n\
+                        a     b   b 2/4, c 1/4, d 1/4\n\
+                        a     c   c 4/4\n";
+        assert_eq!(TABLES[3].text(&together.iter().collect::<Vec<_>>()), expected);
     }
 }

@@ -14,6 +14,7 @@ pub mod node;
 pub mod places;
 pub mod requests;
 pub mod supervisor;
+mod tables;
 mod text;
 
 pub use text::{SWITCH, text};

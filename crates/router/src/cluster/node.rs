@@ -1,6 +1,7 @@
 //! One node, in a process of its own: what its supervisor tells it, and what it does.
 
 use super::config::Address;
+use super::tables::{self, Replication};
 use crate::api::Server;
 use crate::cli::failed;
 use crate::config::{Configuration, Reported};
@@ -25,7 +26,7 @@ pub const COMMAND: &str = "cluster-node";
 const FIRST_LOOK: Duration = Duration::from_secs(30);
 
 /// What a node is told, as JSON on its standard input.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Serialize, Deserialize)]
 pub struct Task {
     /// What it is called.
     pub node: String,
@@ -37,6 +38,8 @@ pub struct Task {
     pub text: String,
     /// Arguments for DPDK's EAL.
     pub eal: Vec<String>,
+    /// How it comes to its tables.
+    pub replication: Option<Replication>,
     /// The twins of all lines of the cluster, if this is the control node.
     pub twins: Option<Vec<Twin>>,
 }
@@ -69,8 +72,8 @@ pub fn run() -> Result<(), Reported> {
         File::open(&task.namespace).map_err(|e| failed(format_args!("the node's namespace: {e}")))?;
     let namespaces = Namespaces::beside(private).map_err(failed)?;
     let Configuration { flat, sources, .. } = Configuration::of_text(&task.node, task.text.clone())?;
-    let tables = graph::Tables::new();
-    let published = linux::tables(&tables);
+    let shared = graph::Tables::new();
+    let published = linux::tables(&shared);
     let options = RunOptions {
         workers: 1,
         burst: 64,
@@ -78,11 +81,14 @@ pub fn run() -> Result<(), Reported> {
         simulated: None,
         eal: task.eal.clone(),
         read: Vec::new(),
-        tables,
+        tables: shared,
         service: Arc::new(Service::from_environment()),
     };
     let serve = |router: &Arc<graph::Router>| {
         namespaces.enter_caller().map_err(|e| e.to_string())?;
+        let replica = task.replication.as_ref();
+        let replica = replica.map(|replication| tables::start(replication, &published, &options.service));
+        let replica = replica.transpose()?;
         let control = task.twins.as_deref().map(|twins| {
             options.service.status("reading the kernel's routes");
             control(&namespaces, twins, published)
@@ -91,7 +97,7 @@ pub fn run() -> Result<(), Reported> {
         let server = Server::start(router.clone(), router.devices().ports(), None);
         // Devices are closed by this thread, where the ports are.
         namespaces.enter_private().map_err(|e| e.to_string())?;
-        Ok((server.map_err(|e| e.to_string())?, control))
+        Ok((server.map_err(|e| e.to_string())?, control, replica))
     };
     // Devices are opened where the ports are.
     namespaces.enter_private().map_err(failed)?;

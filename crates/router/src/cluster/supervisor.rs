@@ -10,6 +10,7 @@ use super::member::Member;
 use super::node::{Task, Twin};
 use super::places::{Place, places, twins};
 use super::requests::{self, Desk, NodeState, Request};
+use super::tables::Offices;
 use super::text::{link_name, text};
 use crate::cli::json_rows;
 use crate::linux::{Namespaces, Port, Twins};
@@ -51,6 +52,7 @@ pub fn up(cluster: &Cluster, only: Option<usize>) -> Result<(), String> {
     let places = places(cluster, &here)?;
     links(cluster, &places, only)?;
     let of_control = here.contains(&cluster.control).then(|| twins(cluster, &places)).transpose()?;
+    let offices = Offices::open(cluster, &here)?;
     let made = places.iter().map(|place| Namespaces::new(&place.taken())).collect::<io::Result<Vec<_>>>();
     let namespaces = made.map_err(|e| format!("cannot make a network namespace: {e}"))?;
     let taken: Vec<Twins<'_>> = (namespaces.iter().zip(&places))
@@ -64,6 +66,7 @@ pub fn up(cluster: &Cluster, only: Option<usize>) -> Result<(), String> {
         places: &places,
         namespaces: &namespaces,
         twins: of_control,
+        offices,
         directory: &directory,
         members,
         leaving: Vec::new(),
@@ -144,6 +147,7 @@ struct Supervisor<'a> {
     namespaces: &'a [Namespaces],
     /// The twins of all lines, if the control node is here.
     twins: Option<Vec<Port>>,
+    offices: Offices,
     directory: &'a Path,
     members: Vec<Member>,
     /// Connections of those who have asked for the end.
@@ -301,6 +305,7 @@ impl Supervisor<'_> {
             namespace: namespace_file(namespaces),
             text: text(cluster, place.node, incarnation, &place.lines),
             eal: cluster.eal.clone(),
+            replication: self.offices.replication(cluster, place.node),
             twins: twins.map(|twins| twins.iter().zip(cluster.lines()).map(twin).collect()),
         }
     }

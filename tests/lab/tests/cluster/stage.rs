@@ -190,7 +190,7 @@ impl Drop for Stage {
 
 fn text(name: &str, settings: &str) -> String {
     let mut text = format!(
-        "[cluster]\nname = '{name}'\ncontrol = 'a'\neal = ['--no-huge', '--no-shconf', '--no-telemetry', '--no-pci', '-m', '128']\n{settings}\n"
+        "[cluster]\nname = '{name}'\ncontrol = 'a'\neal = ['--no-huge', '--no-shconf', '--no-telemetry', '--no-pci', '-m', '256']\n{settings}\n"
     );
     for (node, n) in NODES.iter().zip(1..) {
         text += &format!(

@@ -13,14 +13,14 @@ const MOST_LINES: usize = 256;
 /// With `to-` in front it is still the name of an interface.
 const LONGEST: usize = crate::toml_file::LONGEST_NAME - 3;
 
-/// The name of a cluster or node.
+/// The name of a cluster or node, which is also one for certificates.
 pub fn name(text: &str) -> Result<String, String> {
-    let fine = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
-    let starts = text.starts_with(|c: char| c.is_ascii_alphanumeric());
-    if starts && text.len() <= LONGEST && text.chars().all(fine) {
+    let plain = |c: char| c.is_ascii_alphanumeric();
+    let fine = |c: char| plain(c) || c == '-';
+    if text.starts_with(plain) && text.ends_with(plain) && text.len() <= LONGEST && text.chars().all(fine) {
         Ok(text.to_owned())
     } else {
-        Err(format!("1 to {LONGEST} letters, digits, `-` and `_`, beginning with a letter or digit"))
+        Err(format!("1 to {LONGEST} letters and digits, perhaps with `-` between them"))
     }
 }
 

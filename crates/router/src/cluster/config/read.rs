@@ -156,6 +156,11 @@ fn node(reader: &mut Reader, value: &Value<'_>) -> Option<NodeText> {
             name => reader.unknown(key.span(), name, "setting of a node", NODE),
         }
     }
+    for [one, other] in [["certificate", "key"], ["key", "certificate"]] {
+        if table.contains_key(one) && !table.contains_key(other) {
+            reader.mistake(at.clone(), format!("this node has a `{one}`, and lacks the `{other}` for it"));
+        }
+    }
     if !table.contains_key("name") {
         reader.mistake(at.clone(), "this node lacks `name`");
     }

@@ -96,7 +96,7 @@ ports = [{ name = 'a/b', device = 'eth1', address = ['192.0.2.1'], mac = '01:00:
 [nodes]
 ";
     let expected = [
-        "c.toml:2:8: error: `name` is 1 to 12 letters, digits, `-` and `_`, beginning with a letter or digit",
+        "c.toml:2:8: error: `name` is 1 to 12 letters and digits, perhaps with `-` between them",
         "c.toml:3:13: error: `line_rate` is a rate in bits per second, from 1k to 100T, such as 10G or 2.5M",
         "c.toml:4:13: error: `link_rate` is a string, not an integer",
         "c.toml:5:11: error: no node `c`",
@@ -106,7 +106,7 @@ ports = [{ name = 'a/b', device = 'eth1', address = ['192.0.2.1'], mac = '01:00:
         "c.toml:9:7: error: `mtu` is a whole number from 576 to 9000",
         "c.toml:10:10: error: `listen` is an address and a port such as 192.0.2.1:7400",
         "c.toml:11:1: error: no setting of a cluster `linerate`; did you mean `line_rate`?",
-        "c.toml:13:8: error: `name` is 1 to 12 letters, digits, `-` and `_`, beginning with a letter or digit",
+        "c.toml:13:8: error: `name` is 1 to 12 letters and digits, perhaps with `-` between them",
         "c.toml:14:10: error: this port lacks `name`",
         "c.toml:14:12: error: no setting of a port `nam`; did you mean `name`?",
         "c.toml:14:33: error: `0000:3b:00.0` is a PCI device; ports of a cluster are interfaces of Linux",

@@ -1,0 +1,197 @@
+//! One FIB on all nodes: the control node hands its tables out, the others follow.
+
+use super::config::Cluster;
+use crate::config::reason;
+use crate::run::Service;
+use control::Tables;
+use control::replicate::{Authority, Client, ClientSettings, Identity, Log, Server, ServerSettings};
+use serde::{Deserialize, Serialize};
+use std::fs;
+use std::net::{Ipv4Addr, SocketAddr, TcpListener};
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
+
+/// So long a control node that starts waits for the others to tell which numbers next hops had.
+const ADOPT: Duration = Duration::from_secs(3);
+/// So long another node that starts waits for its first tables. Without them it starts all the same.
+const FIRST: Duration = Duration::from_secs(10);
+/// How often a node looks whether it still follows.
+const LOOK: Duration = Duration::from_millis(250);
+
+/// What a node proves with who it is; all of it PEM.
+#[derive(Clone, Serialize, Deserialize)]
+pub struct Papers {
+    authority: String,
+    certificate: String,
+    key: String,
+}
+
+impl From<Papers> for Identity {
+    fn from(papers: Papers) -> Identity {
+        let Papers { authority, certificate, key } = papers;
+        Identity { authority, certificate, key }
+    }
+}
+
+impl From<Identity> for Papers {
+    fn from(identity: Identity) -> Papers {
+        let Identity { authority, certificate, key } = identity;
+        Papers { authority, certificate, key }
+    }
+}
+
+/// How a node comes to its tables.
+#[derive(Clone, Serialize, Deserialize)]
+pub struct Replication {
+    /// What it is called.
+    pub name: String,
+    /// The control node.
+    pub control: String,
+    /// Where that listens.
+    pub address: SocketAddr,
+    /// The other nodes.
+    pub others: Vec<String>,
+    /// Who it is.
+    pub papers: Papers,
+}
+
+/// Where the control node of a cluster listens, and the papers of some of its nodes.
+pub struct Offices {
+    address: SocketAddr,
+    papers: Vec<(usize, Papers)>,
+}
+
+impl Offices {
+    /// For nodes `here`. If these are all nodes, papers are made; else they are in the files that `cluster.toml` names.
+    ///
+    /// # Errors
+    /// What to tell the user.
+    pub fn open(cluster: &Cluster, here: &[usize]) -> Result<Offices, String> {
+        let alone = here.len() == cluster.nodes.len();
+        let address = match cluster.listen {
+            Some(address) => address,
+            None if alone => free_port().map_err(|e| format!("127.0.0.1: {}", reason(&e)))?,
+            None => return Err("the file must say where the control node listens (`listen`)".to_owned()),
+        };
+        let made = alone.then(Authority::new).transpose().map_err(|e| e.to_string())?;
+        let papers = here.iter().map(|node| {
+            let papers = match &made {
+                Some(authority) => {
+                    authority.issue(&cluster.nodes[*node].name).map_err(|e| e.to_string())?.into()
+                }
+                None => read(cluster, *node)?,
+            };
+            Ok((*node, papers))
+        });
+        Ok(Offices { address, papers: papers.collect::<Result<_, String>>()? })
+    }
+
+    /// What a node is told.
+    pub fn replication(&self, cluster: &Cluster, node: usize) -> Option<Replication> {
+        let papers = self.papers.iter().find(|(number, _)| *number == node)?.1.clone();
+        let name = |node: usize| cluster.nodes.get(node).map_or(String::new(), |node| node.name.clone());
+        let others = (0..cluster.nodes.len()).filter(|other| *other != cluster.control).map(name);
+        let others = others.collect();
+        Some(Replication {
+            name: name(node),
+            control: name(cluster.control),
+            address: self.address,
+            others,
+            papers,
+        })
+    }
+}
+
+/// An address of this machine that nobody listens on.
+fn free_port() -> std::io::Result<SocketAddr> {
+    TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?.local_addr()
+}
+
+/// The papers that a node has in files.
+fn read(cluster: &Cluster, node: usize) -> Result<Papers, String> {
+    let node = &cluster.nodes[node];
+    let text = |file: &Option<std::path::PathBuf>, what: &str| {
+        let missing = || format!("node {} alone: the file must name its {what}", node.name);
+        let file: &Path = file.as_deref().ok_or_else(missing)?;
+        fs::read_to_string(file).map_err(|e| format!("{}: {}", file.display(), reason(&e)))
+    };
+    Ok(Papers {
+        authority: text(&cluster.authority, "`authority`")?,
+        certificate: text(&node.certificate, "`certificate`")?,
+        key: text(&node.key, "`key`")?,
+    })
+}
+
+/// What keeps a node's tables as those of all; dropping it ends that.
+pub enum Replica {
+    /// The control node's.
+    Lead(Server),
+    /// Another node's.
+    Follow(Following),
+}
+
+/// Starts it, in the current network namespace. At the control node before anybody publishes into the tables.
+///
+/// # Errors
+/// What to tell the user.
+pub fn start(replication: &Replication, tables: &Tables, service: &Arc<Service>) -> Result<Replica, String> {
+    let Replication { name, control, address, others, papers } = replication.clone();
+    if name == control {
+        let settings =
+            ServerSettings { listen: address, identity: papers.into(), nodes: others, adopt: ADOPT };
+        service.status("waiting for the other nodes");
+        let server = Server::start(&settings, Log::new(tables, Log::ROOM));
+        return server.map(Replica::Lead).map_err(|e| format!("cannot hand out tables at {address}: {e}"));
+    }
+    let settings =
+        ClientSettings { control: vec![address], control_name: control, name, identity: papers.into() };
+    let client = Client::start(&settings, tables.clone())
+        .map_err(|e| format!("cannot follow the control node: {e}"))?;
+    service.status("waiting for tables");
+    client.wait(FIRST);
+    Ok(Replica::Follow(Following::new(client, service.clone())?))
+}
+
+/// Follows, and says when it does and when not.
+pub struct Following {
+    stop: Arc<AtomicBool>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Following {
+    fn new(client: Client, service: Arc<Service>) -> Result<Following, String> {
+        let stop = Arc::new(AtomicBool::new(false));
+        let also = stop.clone();
+        let thread = thread::Builder::new().name("following".to_owned()).spawn(move || {
+            let mut synced = None;
+            while !also.load(Ordering::Relaxed) {
+                let status = client.status();
+                if synced != Some(status.synced) {
+                    synced = Some(status.synced);
+                    let why = status.error.map_or(String::new(), |error| format!(": {error}"));
+                    let news = if status.synced {
+                        "tables are those of the control node".to_owned()
+                    } else {
+                        format!("tables stay as they are{why}")
+                    };
+                    eprintln!("routebricks: {news}");
+                    service.status(&news);
+                }
+                thread::sleep(LOOK);
+            }
+        });
+        Ok(Following { stop, thread: Some(thread.map_err(|e| e.to_string())?) })
+    }
+}
+
+impl Drop for Following {
+    fn drop(&mut self) {
+        self.stop.store(true, Ordering::Relaxed);
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
