@@ -17,10 +17,9 @@
 //!
 //! # Example
 //! ```click
-//! InfiniteSource(LIMIT 2, STOP true) -> wrap :: ClusterWrap(switch, LINE 0) -> c :: Counter -> [1] switch;
 //! switch :: ClusterSwitch(NODE 0, NODES 1, LINE_RATE 1Gbps);
-//! Idle -> [0] switch;
-//! switch[0] -> line :: Counter -> Discard;
+//! Idle -> [0] switch[0] -> line :: Counter -> Discard;
+//! InfiniteSource(LIMIT 2, STOP true) -> ClusterWrap(switch, LINE 0) -> c :: Counter -> [1] switch;
 //! // line.byte_count = 128
 //! // c.byte_count = 156
 //! ```

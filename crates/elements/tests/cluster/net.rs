@@ -112,6 +112,19 @@ pub fn config(setup: &Setup, me: u16, incarnation: u8) -> String {
         setup.shape, setup.ports, setup.line_rate, setup.order, setup.more
     );
     let all = setup.edge * setup.ports;
+    let _ = writeln!(text, "wrapped :: Null -> [{}] cluster;", links.len() + 1);
+    if me == 0 {
+        for line in 0..all {
+            let output = usize::from(lines) + links.len() + usize::from(line);
+            let _ = writeln!(
+                text,
+                "twin{line} :: Null -> ToDPDKDevice(twin{line}); cluster[{output}] -> twin{line};
+                 FromDPDKDevice(twin{line}) -> ClusterWrap(cluster, LINE {line}) -> wrapped;"
+            );
+        }
+    } else if lines == 0 {
+        text.push_str("Idle -> wrapped;\n");
+    }
     let routes: Vec<String> = (0..all).map(|l| format!("10.{l}.0.0/16 192.168.{l}.1 {l}")).collect();
     let next: Vec<String> =
         (0..all).map(|l| format!("{l} 192.168.{l}.1 2:0:0:0:{l:x}:1 2:0:0:0:{l:x}:2")).collect();
@@ -142,19 +155,6 @@ pub fn config(setup: &Setup, me: u16, incarnation: u8) -> String {
             place + 1,
             place + usize::from(lines)
         );
-    }
-    let _ = writeln!(text, "wrapped :: Null -> [{}] cluster;", links.len() + 1);
-    if me == 0 {
-        for line in 0..all {
-            let output = usize::from(lines) + links.len() + usize::from(line);
-            let _ = writeln!(
-                text,
-                "twin{line} :: Null -> ToDPDKDevice(twin{line}); cluster[{output}] -> twin{line};
-                 FromDPDKDevice(twin{line}) -> ClusterWrap(cluster, LINE {line}) -> wrapped;"
-            );
-        }
-    } else if lines == 0 {
-        text.push_str("Idle -> wrapped;\n");
     }
     text
 }
