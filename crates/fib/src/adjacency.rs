@@ -6,6 +6,8 @@
 //!                            └──▶ group ── hash of the flow ─▶ number of a member ─▶ list
 //! ```
 
+mod watch;
+
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -13,6 +15,7 @@ use epoch::{Reader, Table};
 
 use crate::group::HopGroup;
 use crate::next_hop::{NextHop, NextHopId};
+pub use watch::{AdjacencyEvent, AdjacencySnapshot, AdjacencyWatch};
 
 /// What a packet to a next hop needs: the Ethernet header of its link, and the output.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -126,6 +129,7 @@ impl Forwarding {
 pub struct Adjacencies {
     known: Mutex<Known>,
     forwarding: Table<Forwarding>,
+    watch: watch::Watch,
 }
 
 /// What is known, also of next hops that no route has led to yet.
@@ -138,7 +142,7 @@ struct Known {
 }
 
 /// Changes that are made at once; `None` forgets.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct AdjacencyChanges {
     /// Of neighbours.
     pub adjacencies: Vec<(NextHop, Option<Adjacency>)>,
@@ -162,7 +166,7 @@ impl Default for Adjacencies {
     fn default() -> Adjacencies {
         let known = Known::default();
         let forwarding = Table::new(known.forwarding(&[], 0));
-        Adjacencies { known: Mutex::new(known), forwarding }
+        Adjacencies { known: Mutex::new(known), forwarding, watch: watch::Watch::default() }
     }
 }
 
@@ -176,6 +180,7 @@ impl Adjacencies {
     /// Makes all changes at once. `hops` are the table's next hops by number.
     pub fn change(&self, changes: AdjacencyChanges, hops: &[NextHop]) {
         let mut known = self.lock();
+        self.watch.tell(AdjacencyEvent::Changed(&changes));
         let Known { adjacencies, groups, .. } = &mut *known;
         for (hop, adjacency) in changes.adjacencies {
             match adjacency {
@@ -207,6 +212,7 @@ impl Adjacencies {
     pub fn set_links(&self, mtus: &[u16], seed: u32, hops: &[NextHop]) {
         let mut known = self.lock();
         if known.mtus != mtus || known.seed != seed {
+            self.watch.tell(AdjacencyEvent::Links(mtus, seed));
             known.mtus = mtus.to_vec();
             known.seed = seed;
             self.publish(&known, hops);

@@ -46,6 +46,9 @@ pub enum GroupError {
     /// A weight of 0.
     #[error("the weight of next hop {0:?} is 0")]
     Weight(NextHopId),
+    /// A bucket of a member that there is not.
+    #[error("there is no member {0}")]
+    Index(u16),
     /// More members than buckets.
     #[error("more members than the group's {0} buckets")]
     Members(usize),
@@ -83,6 +86,26 @@ impl HopGroup {
         let each = group.members.iter().flat_map(|m| std::iter::repeat_n(m.hop, m.buckets as usize));
         for (bucket, hop) in group.buckets.iter_mut().zip(each) {
             *bucket = Some(hop);
+        }
+        Ok(group)
+    }
+
+    /// A group as another one is: the same members, and the same member in each bucket, by its index among them.
+    ///
+    /// # Errors
+    /// If that is no group.
+    pub fn from_parts(members: &[(NextHopId, u32)], buckets: &[u16]) -> Result<HopGroup, GroupError> {
+        let mut group = HopGroup::new(buckets.len(), &[])?;
+        for &(hop, weight) in members {
+            group.check_new(hop, weight)?;
+            group.members.push(Member { hop, weight, buckets: 0 });
+        }
+        if !members.is_empty() {
+            for (bucket, index) in group.buckets.iter_mut().zip(buckets) {
+                let member = group.members.get_mut(usize::from(*index)).ok_or(GroupError::Index(*index))?;
+                member.buckets += 1;
+                *bucket = Some(member.hop);
+            }
         }
         Ok(group)
     }
@@ -265,6 +288,20 @@ mod tests {
         assert_eq!(group.remove(hop(2)), Err(GroupError::NoMember(hop(2))));
         assert_eq!(group.add(hop(2), 1), Err(GroupError::Members(1)));
         assert_eq!(GroupError::Buckets(3).to_string(), "3 buckets: expected a power of two from 1 to 65536");
+    }
+
+    #[test]
+    fn a_group_is_made_again_of_its_parts() {
+        let mut group = HopGroup::new(16, &[(hop(0), 1), (hop(1), 3)]).unwrap();
+        group.set_members(&[(hop(1), 3), (hop(4), 2)]).unwrap();
+        let members: Vec<_> = group.members().iter().map(|member| (member.hop, member.weight)).collect();
+        let place = |bucket: &Option<NextHopId>| members.iter().position(|(hop, _)| Some(*hop) == *bucket);
+        let mut buckets: Vec<u16> = group.buckets().iter().map(|b| place(b).unwrap() as u16).collect();
+        assert_eq!(HopGroup::from_parts(&members, &buckets), Ok(group));
+        assert_eq!(HopGroup::from_parts(&members, &buckets[1..]), Err(GroupError::Buckets(15)));
+        buckets[7] = 2;
+        assert_eq!(HopGroup::from_parts(&members, &buckets), Err(GroupError::Index(2)));
+        assert_eq!(HopGroup::from_parts(&[], &buckets), HopGroup::new(16, &[]));
     }
 
     #[test]

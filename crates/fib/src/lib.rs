@@ -48,7 +48,9 @@ mod simd;
 mod stat;
 mod synth;
 
-pub use adjacency::{Adjacencies, Adjacency, AdjacencyChanges, Forwarding};
+pub use adjacency::{
+    Adjacencies, Adjacency, AdjacencyChanges, AdjacencyEvent, AdjacencySnapshot, AdjacencyWatch, Forwarding,
+};
 pub use dir24_8::Dir24_8;
 pub use group::{GroupError, HopGroup, Member};
 pub use linear::LinearTable;
@@ -62,6 +64,9 @@ pub use random::Random;
 pub use range_tree::RangeTree;
 pub use rib::{Iter, Rib};
 pub use route_file::{LineError, MAX_ERRORS, ReadError, RouteError, RouteFile, RouteFileErrors};
-pub use route_table::{ApplyError, ChangeError, Route, RouteChange, RouteTable};
+pub use route_table::{
+    ApplyError, ChangeError, Route, RouteChange, RouteEvent, RouteSnapshot, RouteTable, RouteWatch,
+    UnknownNumber,
+};
 pub use stat::{LengthRow, MemoryRow, TableStat, stat4, stat6};
 pub use synth::{MAX_ROUTES, Synth, SynthError, synth};

@@ -1,6 +1,6 @@
 //! Where packets go next, and the short numbers that lookups give for it.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::fmt;
 use std::net::IpAddr;
 use std::num::NonZeroU32;
@@ -90,12 +90,18 @@ impl Serialize for NextHop {
 #[error("more than {limit} distinct next hops", limit = NextHops::LIMIT)]
 pub struct TooManyNextHops;
 
-/// The distinct next hops, numbered in the order in which they came. Numbers are never taken back: a table that
-/// sees ever new gateways grows by 24 bytes for each, up to [`NextHops::LIMIT`].
+/// The distinct next hops, numbered in the order in which they came. Numbers are not taken back by themselves: a table
+/// that sees ever new gateways grows by 24 bytes for each, up to [`NextHops::LIMIT`], unless those that are out of use
+/// are [retired](NextHops::retire) and their numbers [freed](NextHops::free).
 #[derive(Debug, Clone, Default)]
 pub struct NextHops {
     list: Vec<NextHop>,
+    /// Those that are not retired.
     index: HashMap<NextHop, NextHopId>,
+    /// Numbers to be given again, the one that has waited longest first.
+    free: VecDeque<NextHopId>,
+    /// What was given a number since the last [`take_new`](Self::take_new), with what the number stood for before.
+    new: Vec<(NextHopId, Option<NextHop>)>,
 }
 
 impl NextHops {
@@ -107,14 +113,92 @@ impl NextHops {
         if let Some(&id) = self.index.get(&hop) {
             return Ok(id);
         }
-        let id = u32::try_from(self.list.len())
-            .ok()
-            .filter(|_| self.list.len() < Self::LIMIT)
-            .and_then(NextHopId::new)
-            .ok_or(TooManyNextHops)?;
-        self.list.push(hop);
-        self.index.insert(hop, id);
+        let id = match self.free.pop_front() {
+            Some(id) => id,
+            None => u32::try_from(self.list.len())
+                .ok()
+                .filter(|_| self.list.len() < Self::LIMIT)
+                .and_then(NextHopId::new)
+                .ok_or(TooManyNextHops)?,
+        };
+        self.put(id, hop);
         Ok(id)
+    }
+
+    /// Gives a number to a next hop: one of the list's, or the next one.
+    fn put(&mut self, id: NextHopId, hop: NextHop) {
+        let old = match self.list.get_mut(id.index()) {
+            Some(place) => Some(std::mem::replace(place, hop)),
+            None => {
+                self.list.push(hop);
+                None
+            }
+        };
+        if let Some(old) = old.filter(|old| self.index.get(old) == Some(&id)) {
+            self.index.remove(&old);
+        }
+        self.index.insert(hop, id);
+        self.new.push((id, old));
+    }
+
+    /// Gives a number to a next hop as another table has done: one that may stand for something else so far, or the
+    /// next one.
+    ///
+    /// # Errors
+    /// If numbers would be left out before it, or there are too many.
+    pub(crate) fn set(&mut self, id: NextHopId, hop: NextHop) -> Result<(), TooManyNextHops> {
+        if id.index() > self.list.len() || id.index() >= Self::LIMIT {
+            return Err(TooManyNextHops);
+        }
+        if self.list.get(id.index()) != Some(&hop) {
+            self.put(id, hop);
+        } else {
+            self.index.insert(hop, id);
+        }
+        Ok(())
+    }
+
+    /// Gives these numbers to no packet any more: their next hops get others when they come again. The list keeps
+    /// them, because workers may still hold the numbers.
+    pub(crate) fn retire(&mut self, ids: &[NextHopId]) {
+        for id in ids {
+            if let Some(hop) = self.get(*id).filter(|hop| self.index.get(hop) == Some(id)) {
+                self.index.remove(&hop);
+            }
+        }
+    }
+
+    /// Numbers of retired next hops can be given to others.
+    pub(crate) fn free(&mut self, ids: &[NextHopId]) {
+        self.free.extend(ids.iter().filter(|id| id.index() < self.list.len()));
+    }
+
+    /// Numbers that wait to be given again.
+    pub(crate) fn free_numbers(&self) -> impl Iterator<Item = NextHopId> + '_ {
+        self.free.iter().copied()
+    }
+
+    /// The numbers given since the last call, and to whom.
+    pub(crate) fn take_new(&mut self) -> Vec<(NextHopId, NextHop)> {
+        let new = std::mem::take(&mut self.new);
+        new.into_iter().filter_map(|(id, _)| Some((id, self.get(id)?))).collect()
+    }
+
+    /// Takes back the numbers given since the last [`take_new`](Self::take_new).
+    pub(crate) fn take_back(&mut self) {
+        while let Some((id, old)) = self.new.pop() {
+            if let Some(hop) = self.get(id).filter(|hop| self.index.get(hop) == Some(&id)) {
+                self.index.remove(&hop);
+            }
+            match (old, self.list.get_mut(id.index())) {
+                (Some(old), Some(place)) => {
+                    *place = old;
+                    self.free.push_front(id);
+                }
+                // The newest number is the last of the list.
+                _ => drop(self.list.pop()),
+            }
+        }
     }
 
     /// The number of `hop`, if it has one.
@@ -130,13 +214,6 @@ impl NextHops {
     /// All, in the order of their numbers.
     pub fn as_slice(&self) -> &[NextHop] {
         &self.list
-    }
-
-    /// Forgets those numbered `count` and above.
-    pub(crate) fn truncate(&mut self, count: usize) {
-        for hop in self.list.drain(count.min(self.list.len())..) {
-            self.index.remove(&hop);
-        }
     }
 }
 
@@ -154,8 +231,36 @@ mod tests {
         assert_eq!((hops.get(ids[1]), hops.find(via), hops.as_slice().len()), (Some(via), Some(ids[1]), 2));
         assert_eq!(hops.get(NextHopId::new(2).unwrap()), None);
         assert_eq!((direct.to_string(), via.to_string()), ("3".into(), "10.0.0.1 3".into()));
-        hops.truncate(1);
-        assert_eq!((hops.find(via), hops.intern(via)), (None, Ok(ids[1])));
+        hops.take_back();
+        assert_eq!((hops.find(via), hops.as_slice().len()), (None, 0));
+    }
+
+    #[test]
+    fn numbers_out_of_use_are_given_again() {
+        let hop = |port| NextHop { gateway: None, port };
+        let mut hops = NextHops::default();
+        let ids: Vec<_> = (0..3).map(|port| hops.intern(hop(port)).unwrap()).collect();
+        assert_eq!(hops.take_new().len(), 3);
+        hops.retire(&ids[..2]);
+        // Not yet free: it gets a new number, and the old one still says what it was.
+        let again = hops.intern(hop(0)).unwrap();
+        assert_eq!((again.index(), hops.get(ids[0]), hops.find(hop(1))), (3, Some(hop(0)), None));
+        hops.take_new();
+        hops.free(&ids[..2]);
+        assert_eq!(
+            [hops.intern(hop(7)), hops.intern(hop(0)), hops.intern(hop(8))],
+            [Ok(ids[0]), Ok(again), Ok(ids[1])]
+        );
+        assert_eq!(hops.as_slice(), [7, 8, 2, 0].map(hop));
+        hops.take_back();
+        assert_eq!(hops.as_slice(), [0, 1, 2, 0].map(hop));
+        assert_eq!((hops.find(hop(7)), hops.find(hop(0))), (None, Some(again)));
+        assert_eq!([hops.intern(hop(9)), hops.intern(hop(10))], [Ok(ids[0]), Ok(ids[1])]);
+        assert_eq!(hops.take_new(), [(ids[0], hop(9)), (ids[1], hop(10))]);
+        // As another table says.
+        hops.set(ids[2], hop(9)).unwrap();
+        assert_eq!((hops.find(hop(9)), hops.find(hop(2))), (Some(ids[2]), None));
+        assert_eq!(hops.set(NextHopId::new(5).unwrap(), hop(1)), Err(TooManyNextHops));
     }
 
     #[test]

@@ -1,5 +1,7 @@
 //! Routes, their next hops and the structure they are looked up in, kept in step.
 
+mod numbered;
+
 use std::fmt;
 use std::sync::atomic::{Ordering, fence};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -11,6 +13,7 @@ use crate::lookup::{Fib, MemoryPart};
 use crate::next_hop::{NextHop, NextHopId, NextHops, TooManyNextHops};
 use crate::prefix::{Address, Prefix};
 use crate::rib::Rib;
+pub use numbered::{RouteEvent, RouteSnapshot, RouteWatch, UnknownNumber};
 
 /// A route: packets for these addresses go there. Printed as `prefix [gateway] port`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
@@ -81,13 +84,15 @@ pub struct RouteTable<A: Address> {
 }
 
 /// What only writers look at.
-struct State<A> {
+struct State<A: Address> {
     rib: Rib<A>,
     next_hops: NextHops,
     /// Where the transaction that is being made has changed routes, and how to take that back. Kept from one to the
     /// next for their memory.
     changed: Vec<Prefix<A>>,
     undo: Vec<Undo<A>>,
+    /// Whoever is told of changes.
+    watch: Option<RouteWatch<A>>,
 }
 
 /// What was there before a change.
@@ -107,6 +112,7 @@ impl<A: Address> RouteTable<A> {
                 next_hops: NextHops::default(),
                 changed: Vec::new(),
                 undo: Vec::new(),
+                watch: None,
             }),
         }
     }
@@ -114,20 +120,19 @@ impl<A: Address> RouteTable<A> {
     /// Makes all `changes` in their order, or none of them.
     pub fn apply(&self, changes: &[RouteChange<A>]) -> Result<(), ApplyError<A>> {
         let state = &mut *self.state();
-        let hops = state.next_hops.as_slice().len();
+        let flushed = state.flushed_by(changes);
         state.changed.clear();
         for (index, change) in changes.iter().enumerate() {
             if let Err(error) = state.change(change) {
                 state.take_back();
-                state.next_hops.truncate(hops);
+                state.next_hops.take_back();
                 return Err(ApplyError { index, error });
             }
         }
         // Next hops before the routes to them: see `next_hops`.
-        if state.next_hops.as_slice().len() > hops {
-            self.next_hops.replace(state.next_hops.as_slice().to_vec());
-        }
+        self.publish_numbers(state);
         self.fib.update(&state.rib, &state.changed);
+        state.tell_routes(flushed.as_ref());
         // Not the next time: an undone flush would be a whole table.
         state.undo.clear();
         if changes.len() > KEPT {
@@ -156,11 +161,8 @@ impl<A: Address> RouteTable<A> {
     /// See [`TooManyNextHops`]; those before the one that failed have their numbers.
     pub fn numbers(&self, hops: &[NextHop]) -> Result<Vec<NextHopId>, TooManyNextHops> {
         let state = &mut *self.state();
-        let before = state.next_hops.as_slice().len();
         let numbers = hops.iter().map(|hop| state.next_hops.intern(*hop)).collect();
-        if state.next_hops.as_slice().len() > before {
-            self.next_hops.replace(state.next_hops.as_slice().to_vec());
-        }
+        self.publish_numbers(state);
         numbers
     }
 
@@ -170,7 +172,7 @@ impl<A: Address> RouteTable<A> {
     }
 
     /// The next hops by number. Read it *after* a lookup: then it has every number that the lookup gave. The
-    /// list only grows, and numbers keep their meaning for the life of the table.
+    /// list only grows, and a number keeps its meaning unless its next hop is [retired](Self::retire_unused).
     #[inline]
     pub fn next_hops<'c>(&'c self, reader: &'c Reader) -> &'c [NextHop] {
         self.next_hops.read(reader)
@@ -209,6 +211,15 @@ impl<A: Address> RouteTable<A> {
         let mut parts = self.fib.memory();
         parts.push(MemoryPart { part: "rib", bytes: self.state().rib.memory_bytes() });
         parts
+    }
+
+    /// Shows readers, and whoever watches, the next hops that have got numbers.
+    fn publish_numbers(&self, state: &mut State<A>) {
+        let new = state.next_hops.take_new();
+        if !new.is_empty() {
+            self.next_hops.replace(state.next_hops.as_slice().to_vec());
+            state.tell(RouteEvent::NextHops(&new));
+        }
     }
 
     fn state(&self) -> MutexGuard<'_, State<A>> {
