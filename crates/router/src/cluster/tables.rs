@@ -126,11 +126,11 @@ fn read(cluster: &Cluster, node: usize) -> Result<Papers, String> {
 }
 
 /// What keeps a node's tables as those of all; dropping it ends that.
-pub enum Replica {
+pub struct Replica {
     /// The control node's.
-    Lead(Server),
+    _server: Option<Server>,
     /// Another node's.
-    Follow(Following),
+    _following: Option<Following>,
 }
 
 /// Starts it, in the current network namespace. At the control node before anybody publishes into the tables.
@@ -144,7 +144,8 @@ pub fn start(replication: &Replication, tables: &Tables, service: &Arc<Service>)
             ServerSettings { listen: address, identity: papers.into(), nodes: others, adopt: ADOPT };
         service.status("waiting for the other nodes");
         let server = Server::start(&settings, Log::new(tables, Log::ROOM));
-        return server.map(Replica::Lead).map_err(|e| format!("cannot hand out tables at {address}: {e}"));
+        let lead = |server| Replica { _server: Some(server), _following: None };
+        return server.map(lead).map_err(|e| format!("cannot hand out tables at {address}: {e}"));
     }
     let settings =
         ClientSettings { control: vec![address], control_name: control, name, identity: papers.into() };
@@ -152,7 +153,7 @@ pub fn start(replication: &Replication, tables: &Tables, service: &Arc<Service>)
         .map_err(|e| format!("cannot follow the control node: {e}"))?;
     service.status("waiting for tables");
     client.wait(FIRST);
-    Ok(Replica::Follow(Following::new(client, service.clone())?))
+    Ok(Replica { _server: None, _following: Some(Following::new(client, service.clone())?) })
 }
 
 /// Follows, and says when it does and when not.
