@@ -122,6 +122,11 @@ impl Neighbours {
         }
     }
 
+    /// Drops all that are not among these, too.
+    pub fn retain(&mut self, others: &Neighbours) {
+        self.bits.iter_mut().zip(&others.bits).for_each(|(octet, other)| *octet &= other);
+    }
+
     /// The octets that follow a hello.
     pub fn encode(&self) -> impl Iterator<Item = u8> {
         self.nodes.to_be_bytes().into_iter().chain(self.bits.iter().copied())
@@ -184,5 +189,9 @@ mod tests {
             assert!(!read.read(wrong));
         }
         assert_eq!(read, sent);
+        let mut others = Neighbours::new(11);
+        [8, 9, 10].into_iter().for_each(|node| others.set(node, true));
+        read.retain(&others);
+        assert_eq!((0..11).filter(|&node| read.has(node)).collect::<Vec<_>>(), [8, 10]);
     }
 }

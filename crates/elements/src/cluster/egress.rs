@@ -41,8 +41,17 @@ struct Source {
     incarnation: Option<u8>,
     /// Its hellos are heard now.
     is_heard: bool,
-    /// By number of the path: whether it is up.
-    paths: Box<[bool]>,
+    /// By number.
+    paths: Box<[PathState]>,
+}
+
+/// Whether packets may come by a path.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum PathState {
+    Up,
+    /// What is still under way may come until then.
+    Until(Nanos),
+    Down,
 }
 
 /// All streams that come here.
@@ -56,6 +65,8 @@ pub struct Egress {
     workers: usize,
     window: usize,
     deadline: u64,
+    /// Paths that will be down in a while, at most.
+    closing: usize,
 }
 
 impl Egress {
@@ -65,7 +76,7 @@ impl Egress {
         let is_mesh = settings.topology.is_mesh();
         // Across several stages each path of the stream is many: a second one that is never heard of leaves only the
         // deadline.
-        let paths = if is_mesh { vec![false; nodes] } else { vec![true; 2] };
+        let paths = if is_mesh { vec![PathState::Down; nodes] } else { vec![PathState::Up; 2] };
         let source = || Source {
             delays: DelaySpread::new(DELAY_WINDOW),
             deadline: settings.deadline,
@@ -83,6 +94,7 @@ impl Egress {
             workers,
             window: settings.window,
             deadline: settings.deadline,
+            closing: 0,
         }
     }
 
@@ -99,15 +111,14 @@ impl Egress {
 
     /// A node is heard in this life.
     pub fn restart(&mut self, node: u16, incarnation: u8) {
-        let Egress { streams, sources, released, workers, .. } = self;
-        let Some(source) = sources.get_mut(usize::from(node)) else { return };
+        let Some(source) = self.sources.get_mut(usize::from(node)) else { return };
         source.incarnation = Some(incarnation);
         source.is_heard = true;
-        let first = usize::from(node) * *workers * usize::from(CLASSES);
-        let streams = streams.iter_mut().skip(first).take(*workers * usize::from(CLASSES));
-        for stream in streams.flatten().filter(|stream| stream.resequencer.incarnation() != incarnation) {
-            stream.resequencer.restart(incarnation, released);
+        let mut released = std::mem::take(&mut self.released);
+        for stream in self.of_node(node).filter(|stream| stream.resequencer.incarnation() != incarnation) {
+            stream.resequencer.restart(incarnation, &mut released);
         }
+        self.released = released;
     }
 
     /// A node is heard no more: only its packets say in which life it is.
@@ -115,24 +126,57 @@ impl Egress {
         self.sources.get_mut(usize::from(node)).into_iter().for_each(|source| source.is_heard = false);
     }
 
-    /// Whether a path from a node is up.
-    pub fn set_path(&mut self, node: u16, path: u16, up: bool) {
-        let Egress { streams, sources, released, workers, .. } = self;
-        let path = usize::from(path);
-        let Some(is_up) = sources.get_mut(usize::from(node)).and_then(|s| s.paths.get_mut(path)) else {
-            return;
-        };
-        if *is_up == up {
+    /// A path from a node is up from now on, or down from `at` on.
+    pub fn set_path(&mut self, node: u16, path: u16, up: bool, at: Nanos) {
+        let source = self.sources.get_mut(usize::from(node));
+        let Some(state) = source.and_then(|s| s.paths.get_mut(usize::from(path))) else { return };
+        match (up, *state) {
+            (true, PathState::Down) => {
+                *state = PathState::Up;
+                self.of_node(node).for_each(|stream| stream.resequencer.path_up(path.into()));
+            }
+            (true, _) => *state = PathState::Up,
+            (false, PathState::Up) => {
+                *state = PathState::Until(at);
+                self.closing += 1;
+            }
+            (false, PathState::Until(then)) => *state = PathState::Until(then.min(at)),
+            (false, PathState::Down) => {}
+        }
+    }
+
+    /// Takes down the paths whose time has come.
+    fn close_paths(&mut self, now: Nanos) {
+        if self.closing == 0 {
             return;
         }
-        *is_up = up;
-        let first = usize::from(node) * *workers * usize::from(CLASSES);
-        for stream in streams.iter_mut().skip(first).take(*workers * usize::from(CLASSES)).flatten() {
-            match up {
-                true => stream.resequencer.path_up(path),
-                false => stream.resequencer.path_down(path, released),
+        self.closing = 0;
+        let mut released = std::mem::take(&mut self.released);
+        for node in 0..self.sources.len() {
+            for path in 0..self.sources[node].paths.len() {
+                match self.sources[node].paths[path] {
+                    PathState::Until(at) if at <= now => {
+                        self.sources[node].paths[path] = PathState::Down;
+                        let streams = self.of_node(node as u16);
+                        streams.for_each(|stream| stream.resequencer.path_down(path, &mut released));
+                    }
+                    PathState::Until(_) => self.closing += 1,
+                    _ => {}
+                }
             }
         }
+        self.released = released;
+    }
+
+    /// The streams of a node.
+    fn of_node(&mut self, node: u16) -> impl Iterator<Item = &mut Stream> {
+        let count = self.workers * usize::from(CLASSES);
+        self.streams
+            .iter_mut()
+            .skip(usize::from(node) * count)
+            .take(count)
+            .flatten()
+            .map(|stream| &mut **stream)
     }
 
     /// The stream that a frame belongs to, made if it is its first.
@@ -191,7 +235,7 @@ impl Stream {
     fn new(source: &Source, incarnation: u8, window: usize) -> Box<Stream> {
         let incarnation = source.incarnation.unwrap_or(incarnation);
         let mut resequencer = Resequencer::new(source.paths.len(), window, source.deadline, incarnation);
-        let down = source.paths.iter().enumerate().filter(|(_, up)| !**up);
+        let down = source.paths.iter().enumerate().filter(|(_, state)| **state == PathState::Down);
         // Nothing waits yet, so nothing is released.
         down.for_each(|(path, _)| resequencer.path_down(path, &mut Vec::new()));
         Box::new(Stream { resequencer, newcomer: (0, 0) })
@@ -305,6 +349,7 @@ impl Switch {
 
     /// Gives up what was waited for too long.
     pub(super) fn poll_streams(&mut self, now: Nanos, out: &mut Out<'_>) {
+        self.egress.close_paths(now);
         let Egress { streams, released, .. } = &mut self.egress;
         for stream in streams.iter_mut().flatten() {
             stream.resequencer.poll(now, released);

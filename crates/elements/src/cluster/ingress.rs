@@ -36,7 +36,7 @@ impl Switch {
         let me = self.settings.me;
         let length = length(&packet);
         if to.node == me {
-            self.traffic.own.add(1, length);
+            self.traffic.own.add(length);
             self.add_to_line(to.port, me, packet, out);
             return Ok(());
         }
@@ -63,7 +63,7 @@ impl Switch {
             *head = to.headers[usize::from(!is_direct)].bytes(number, sequence);
         }
         let traffic = if is_direct { &mut self.traffic.direct } else { &mut self.traffic.to_relays };
-        traffic.add(1, length);
+        traffic.add(length);
         outlet.send(packet, turn, out).map_err(|packet| (packet, LINK_FULL))
     }
 }

@@ -16,6 +16,9 @@ use packet::{Batch, Packet};
 const LEAST_FRAME: usize = 60;
 /// A path that carried nothing for so many nanoseconds gets a marker.
 const IDLE: Nanos = 2_000_000;
+/// Hellos after which everyone knows of a link that went up. Only then packets are sent by it, or who puts them in order
+/// would not wait for them.
+const HELLOS_TO_SETTLE: u64 = 3;
 /// Every how many ticks all paths get one, so that their delays are known.
 const TICKS_PER_MARK: u64 = 8;
 
@@ -27,6 +30,10 @@ pub struct Neighbour {
     liveness: Liveness,
     /// The nodes that it has links to.
     reaches: Neighbours,
+    /// Those of them that packets may be sent to over it; `None` while it is not to get any itself.
+    settled: Option<Neighbours>,
+    /// When everyone knows what it reaches now.
+    settles: Option<Nanos>,
     /// It asks not to be chosen as relay.
     drains: bool,
     /// Its life, as last heard.
@@ -46,6 +53,8 @@ impl Neighbour {
             node,
             liveness: Liveness::new(settings.hello),
             reaches: Neighbours::new(settings.topology.nodes()),
+            settled: None,
+            settles: None,
             drains: false,
             incarnation: None,
             spread_there: 0,
@@ -146,7 +155,9 @@ impl Switch {
             false => outlet.send(packet, turn, out),
         };
         match sent {
-            Ok(()) => self.traffic.relayed.add(1, length),
+            // Markers are not traffic.
+            Ok(()) if header.adjacency == 0 && !header.punt => {}
+            Ok(()) => self.traffic.relayed.add(length),
             Err(packet) => out.lose(packet, RELAY_FULL),
         }
     }
@@ -155,6 +166,10 @@ impl Switch {
     fn place_of(&self, link: u16) -> Option<usize> {
         let outlet = self.outlet_of.get(usize::from(link)).copied().filter(|&outlet| outlet != NONE)?;
         usize::from(outlet).checked_sub(usize::from(self.settings.own_lines()))
+    }
+
+    fn neighbour(&self, node: u16) -> Option<&Neighbour> {
+        self.neighbours.iter().find(|neighbour| neighbour.node == node)
     }
 
     /// Whether a link of the topology is up.
@@ -176,16 +191,21 @@ impl Switch {
                 let neighbour = &mut self.neighbours[place];
                 neighbour.hellos += 1;
                 neighbour.spread_there = u64::from(spread) * 1000;
-                let mut changed = neighbour.reaches.read(text.get(message::LEN..).unwrap_or_default());
-                changed |= std::mem::replace(&mut neighbour.drains, drains) != drains;
+                let mut changed = std::mem::replace(&mut neighbour.drains, drains) != drains;
+                if neighbour.reaches.read(text.get(message::LEN..).unwrap_or_default()) {
+                    changed = true;
+                    let Neighbour { settled, reaches, settles, .. } = neighbour;
+                    settled.iter_mut().for_each(|settled| settled.retain(reaches));
+                    *settles = Some(cx.now.saturating_add(HELLOS_TO_SETTLE * self.settings.hello));
+                }
                 let events = neighbour.liveness.heard(cx.now, header.incarnation, hears);
                 self.egress.note_delay(header.source, stamp, cx.now);
                 for event in events.into_iter().flatten() {
-                    self.happened(place, event, out);
+                    self.happened(place, event, cx.now, out);
                     changed = false;
                 }
                 if changed {
-                    self.learn(out);
+                    self.learn(cx.now, out);
                 }
             }
             Some(Message::Marker { stamp }) => {
@@ -198,8 +218,11 @@ impl Switch {
     }
 
     /// A link went up or down.
-    fn happened(&mut self, place: usize, event: Event, out: &mut Out<'_>) {
+    fn happened(&mut self, place: usize, event: Event, now: Nanos, out: &mut Out<'_>) {
+        let settles = now.saturating_add(HELLOS_TO_SETTLE * self.settings.hello);
         let neighbour = &mut self.neighbours[place];
+        neighbour.settled = None;
+        neighbour.settles = matches!(event, Event::Up { .. }).then_some(settles);
         match event {
             Event::Up { incarnation } => {
                 let before = neighbour.incarnation.replace(incarnation);
@@ -216,7 +239,7 @@ impl Switch {
                 outlet.drain().for_each(|packet| out.lose(packet, LINK_DOWN));
             }
         }
-        self.learn(out);
+        self.learn(now, out);
         self.deliver(out);
     }
 
@@ -228,19 +251,20 @@ impl Switch {
     }
 
     /// Takes in which links are up: weights of paths, and the paths of streams.
-    pub(super) fn learn(&mut self, out: &mut Out<'_>) {
+    pub(super) fn learn(&mut self, now: Nanos, out: &mut Out<'_>) {
         let settings = self.settings.clone();
         let (topology, me, rate) = (settings.topology, settings.me, settings.link_rate);
         let mut links = Links::new(topology, rate);
         for link in (0..topology.radix()).filter(|&link| topology.peer(me, link) != me) {
-            links.set(me, link, if self.is_link_up(link) { rate } else { 0 });
+            let settled = self.neighbour(topology.peer(me, link)).is_some_and(|n| n.settled.is_some());
+            links.set(me, link, if settled { rate } else { 0 });
             self.chooser.set_link_rate(link, links.rate(me, link));
         }
         if self.is_mesh {
             for relay in (0..topology.nodes()).filter(|&relay| relay != me) {
-                let neighbour = self.neighbours.iter().find(|n| n.node == relay && n.is_up() && !n.drains);
+                let settled = self.neighbour(relay).filter(|n| !n.drains).and_then(|n| n.settled.as_ref());
                 for to in (0..topology.nodes()).filter(|&to| to != relay) {
-                    let reaches = neighbour.is_some_and(|n| n.reaches.has(to));
+                    let reaches = settled.is_some_and(|settled| settled.has(to));
                     links.set(relay, to, if reaches { rate } else { 0 });
                 }
             }
@@ -253,12 +277,12 @@ impl Switch {
                 self.weights[usize::from(to)] = weights;
             }
         }
-        self.learn_paths();
+        self.learn_paths(now);
         self.deliver(out);
     }
 
     /// Which paths streams have: from each input node directly, and over each relay that both ends hear.
-    fn learn_paths(&mut self) {
+    fn learn_paths(&mut self, now: Nanos) {
         if !self.is_mesh {
             return;
         }
@@ -266,9 +290,11 @@ impl Switch {
         for source in (0..self.settings.topology.nodes()).filter(|&source| source != me) {
             for path in 0..self.settings.topology.nodes() {
                 let via = if path == me { source } else { path };
-                let neighbour = self.neighbours.iter().find(|n| n.node == via && n.is_up());
+                let neighbour = self.neighbour(via).filter(|n| n.is_up());
                 let up = neighbour.is_some_and(|n| path == me || (path != source && n.reaches.has(source)));
-                self.egress.set_path(source, path, up);
+                // What a relay has from a link that went down may still be on its way.
+                let linger = if neighbour.is_some() { self.settings.hello } else { 0 };
+                self.egress.set_path(source, path, up, now.saturating_add(linger));
             }
         }
     }
@@ -277,8 +303,18 @@ impl Switch {
     pub(super) fn look_after_links(&mut self, cx: &Cx<'_>, out: &mut Out<'_>) {
         for place in 0..self.neighbours.len() {
             if let Some(event) = self.neighbours[place].liveness.poll(cx.now) {
-                self.happened(place, event, out);
+                self.happened(place, event, cx.now, out);
             }
+        }
+        let mut settled = false;
+        for neighbour in &mut self.neighbours {
+            if neighbour.settles.take_if(|at| *at <= cx.now).is_some() {
+                neighbour.settled = Some(neighbour.reaches.clone());
+                settled = true;
+            }
+        }
+        if settled {
+            self.learn(cx.now, out);
         }
         let mut mine = Neighbours::new(self.settings.topology.nodes());
         self.neighbours.iter().filter(|n| n.is_up()).for_each(|n| mine.set(n.node, true));

@@ -15,10 +15,10 @@ pub struct Tally {
 }
 
 impl Tally {
-    /// Counts packets that together have so many bytes on the wire.
+    /// Counts a packet that takes so many bytes on the wire.
     #[inline]
-    pub fn add(&mut self, packets: u64, length: u32) {
-        self.packets += packets;
+    pub fn add(&mut self, length: u32) {
+        self.packets += 1;
         self.bytes += u64::from(length.saturating_sub(super::outlet::OVERHEAD));
     }
 }

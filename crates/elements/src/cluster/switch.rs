@@ -275,7 +275,7 @@ impl Element for LocalClusterSwitch {
         let switch = &mut self.switch;
         switch.advanced = cx.now;
         switch.begin(cx.now);
-        switch.learn(out);
+        switch.learn(cx.now, out);
         switch.tick(cx, out);
         switch.publish(cx.now);
         switch.finish(cx, out);
