@@ -7,6 +7,7 @@
 //!                                  └── veth pairs ──────────┘
 //! ```
 
+mod carriers;
 pub mod config;
 mod life;
 mod member;

@@ -1,5 +1,6 @@
 //! One node, in a process of its own: what its supervisor tells it, and what it does.
 
+use super::carriers::{Carriers, Remote};
 use super::config::Address;
 use super::tables::{self, Replication};
 use crate::api::Server;
@@ -49,7 +50,9 @@ pub struct Task {
 pub struct Twin {
     /// Its tap, and what becomes of that.
     pub port: Port,
-    /// The interface of the line, if the node itself has it.
+    /// The node that has the line.
+    pub node: usize,
+    /// The interface of the line, if the control node itself has it.
     pub device: Option<String>,
     /// What it gets.
     pub addresses: Vec<Address>,
@@ -91,7 +94,7 @@ pub fn run() -> Result<(), Reported> {
         let replica = replica.transpose()?;
         let control = task.twins.as_deref().map(|twins| {
             options.service.status("reading the kernel's routes");
-            control(&namespaces, twins, published)
+            control(&namespaces, router, twins, published)
         });
         let control = control.transpose()?;
         let server = Server::start(router.clone(), router.devices().ports(), None);
@@ -106,7 +109,12 @@ pub fn run() -> Result<(), Reported> {
 
 /// Hands the twins over to Linux, and follows what it does with them. The calling thread is in the caller's namespace
 /// afterwards.
-fn control(namespaces: &Namespaces, twins: &[Twin], tables: Tables) -> Result<control::Handle, String> {
+fn control(
+    namespaces: &Namespaces,
+    router: &Arc<graph::Router>,
+    twins: &[Twin],
+    tables: Tables,
+) -> Result<(control::Handle, Carriers), String> {
     let hand_over = || -> io::Result<(Vec<u32>, Cables)> {
         namespaces.enter_private()?;
         let own = twins.iter().enumerate().filter_map(|(line, twin)| Some((line, twin.device.as_deref()?)));
@@ -126,5 +134,8 @@ fn control(namespaces: &Namespaces, twins: &[Twin], tables: Tables) -> Result<co
     if !control.wait(FIRST_LOOK) {
         return Err("the kernel's routes cannot be read".to_owned());
     }
-    Ok(control)
+    let remote = twins.iter().zip(&numbers).filter(|(twin, _)| twin.device.is_none());
+    let remote = remote.map(|(twin, number)| Remote { node: twin.node, twin: *number }).collect();
+    let carriers = Carriers::keep(router, remote).map_err(|e| e.to_string())?;
+    Ok((control, carriers))
 }

@@ -295,6 +295,7 @@ impl Supervisor<'_> {
         let incarnation = life::next(self.directory, &cluster.name, &node.name);
         let twin = |(port, (owner, line)): (&Port, (usize, &super::config::Line))| Twin {
             port: port.clone(),
+            node: owner,
             device: (owner == place.node).then(|| line.device.clone()),
             addresses: line.addresses.clone(),
         };

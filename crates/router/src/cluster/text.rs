@@ -103,3 +103,43 @@ fn twins(cluster: &Cluster, node: usize, first: usize) -> String {
     }
     text
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::Configuration;
+
+    fn port(name: &str) -> Port {
+        let name = name.to_owned();
+        Port {
+            name,
+            tap: String::new(),
+            mac: [2, 0, 0, 0, 0, 1],
+            mtu: 1500,
+            up: true,
+            promiscuous: false,
+            xdp: false,
+        }
+    }
+
+    #[test]
+    fn every_node_has_a_sound_configuration() {
+        let file = concat!(env!("CARGO_MANIFEST_DIR"), "/../../deploy/cluster.toml");
+        let cluster = Cluster::load(file.as_ref()).unwrap();
+        assert_eq!((cluster.name.as_str(), cluster.nodes.len(), cluster.control), ("rb4", 4, 0));
+        for node in 0..4 {
+            let text = text(&cluster, node, 15, &[port("eth1")]);
+            let configuration = Configuration::of_text("node", text.clone()).unwrap();
+            configuration.check_elements(1).unwrap();
+            let count = |class: &str| text.matches(class).count();
+            // Its line and three links, and at the control node four twins.
+            let twins = if node == 0 { 4 } else { 0 };
+            assert_eq!((count("FromDPDKDevice("), count("ToDPDKDevice(")), (4 + twins, 4 + twins), "{text}");
+            assert_eq!(count("ClusterWrap("), if node == 0 { 3 } else { 1 }, "{text}");
+            assert!(
+                text.contains(&format!("NODE {node}, NODES 4, PORTS 1, LINE_RATE 100000000bps")),
+                "{text}"
+            );
+        }
+    }
+}

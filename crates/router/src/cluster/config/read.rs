@@ -27,6 +27,10 @@ const NODE: [&str; 5] = ["name", "ports", "links", "certificate", "key"];
 const PORT: [&str; 4] = ["name", "device", "mac", "address"];
 const LINK: [&str; 2] = ["to", "device"];
 
+/// All settings there are, by table.
+#[cfg(test)]
+pub const SETTINGS: [&[&str]; 4] = [&CLUSTER, &NODE, &PORT, &LINK];
+
 /// A word and where it stands.
 pub struct Word {
     /// The word.

@@ -170,3 +170,26 @@ name = 'a'
 fn mistakes_against_toml() {
     assert_eq!(mistakes("[cluster]\nname = 'a'\nname = 'b'\n"), ["c.toml:3:1: error: duplicate key"]);
 }
+
+/// Every setting is in the example, if only as a comment, and what the comments say are the defaults.
+#[test]
+fn the_example_says_all_there_is() {
+    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../deploy/cluster.toml");
+    let plain = Cluster::load(&file).unwrap();
+    let text = std::fs::read_to_string(file).unwrap();
+    let is_setting = |line: &&str| line.split(' ').nth(1) == Some("=");
+    let of_several = |line: &str| {
+        ["listen", "authority", "links", "certificate", "key"].iter().any(|name| line.starts_with(name))
+    };
+    let uncommented = |line| {
+        str::strip_prefix(line, "# ").filter(is_setting).filter(|line| !of_several(line)).unwrap_or(line)
+    };
+    let all: String = text.lines().flat_map(|line| [uncommented(line), "\n"]).collect();
+    for name in super::read::SETTINGS.iter().flat_map(|names| names.iter()) {
+        assert!(text.contains(&format!("{name} = ")), "{name}");
+    }
+    let mut same = Cluster::parse(&all, 0).unwrap();
+    assert_eq!(same.link_rate, plain.link_rate());
+    same.link_rate = 0;
+    assert_eq!(same, plain);
+}

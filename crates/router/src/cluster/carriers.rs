@@ -1,0 +1,98 @@
+//! The twins of lines of other nodes lose their carriers with their nodes, so that Linux and its daemons see it.
+
+use super::text::SWITCH;
+use control::link::change;
+use control::netlink::request::LinkChange;
+use graph::Router;
+use serde_json::Value;
+use std::collections::HashSet;
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::{Builder, JoinHandle, sleep};
+use std::time::Duration;
+
+/// How often it looks.
+const LOOK: Duration = Duration::from_millis(50);
+
+/// The twin of a line that another node has.
+#[derive(Clone, Copy, Debug)]
+pub struct Remote {
+    /// The node.
+    pub node: usize,
+    /// The number of the twin's interface.
+    pub twin: u32,
+}
+
+/// Keeps carriers as nodes are until it is dropped.
+#[derive(Debug)]
+pub struct Carriers {
+    stop: Arc<AtomicBool>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Carriers {
+    /// Starts in the current network namespace, where the twins are.
+    ///
+    /// # Errors
+    /// Those of the system.
+    pub fn keep(router: &Arc<Router>, twins: Vec<Remote>) -> io::Result<Carriers> {
+        let stop = Arc::new(AtomicBool::new(false));
+        let (router, also) = (router.clone(), stop.clone());
+        let thread = Builder::new().name("carriers".to_owned()).spawn(move || {
+            // A tap has a carrier at first.
+            let mut all: Vec<(Remote, bool)> = twins.into_iter().map(|twin| (twin, true)).collect();
+            while !also.load(Ordering::Relaxed) {
+                if let Some(reached) = reached(&router) {
+                    all.iter_mut().for_each(|(twin, carrier)| set(*twin, carrier, &reached));
+                }
+                sleep(LOOK);
+            }
+        })?;
+        Ok(Carriers { stop, thread: Some(thread) })
+    }
+}
+
+fn set(twin: Remote, carrier: &mut bool, reached: &HashSet<usize>) {
+    let now = reached.contains(&twin.node);
+    let wanted = LinkChange { carrier: Some(now), ..LinkChange::default() };
+    // What cannot be set now can be in the next round.
+    if now != *carrier && change(twin.twin, &wanted).is_ok() {
+        *carrier = now;
+    }
+}
+
+/// The nodes that packets can be sent to; none if the router cannot say.
+fn reached(router: &Router) -> Option<HashSet<usize>> {
+    nodes(&router.read(SWITCH, "shares", "json").ok()?)
+}
+
+fn nodes(shares: &str) -> Option<HashSet<usize>> {
+    let table: Value = serde_json::from_str(shares).ok()?;
+    let rows = table["rows"].as_array()?;
+    Some(rows.iter().filter_map(|row| usize::try_from(row["to_node"].as_u64()?).ok()).collect())
+}
+
+impl Drop for Carriers {
+    fn drop(&mut self) {
+        self.stop.store(true, Ordering::Relaxed);
+        // It holds the router, whose ports cannot be closed before.
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nodes_with_shares_are_reached() {
+        let rows =
+            r#"{"rows":[{"to_node":1,"via_node":2},{"to_node":1,"via_node":1},{"to_node":3,"via_node":2}]}"#;
+        assert_eq!(nodes(rows), Some(HashSet::from([1, 3])));
+        assert_eq!(nodes(r#"{"rows":[]}"#), Some(HashSet::new()));
+        assert_eq!(nodes("to_node"), None);
+    }
+}
