@@ -16,6 +16,7 @@ pub mod kernel;
 pub mod link;
 pub mod netlink;
 mod publish;
+pub mod replicate;
 mod service;
 mod socket;
 

@@ -7,6 +7,8 @@
 //! Hashing is resilient (as RFC 2992 wishes it were): when a member goes, only the flows of its buckets move; when one
 //! comes, only as many buckets move as it is to have. All other flows stay on their paths.
 
+use std::collections::{HashMap, HashSet};
+
 use crate::next_hop::NextHopId;
 
 /// A set of next hops with weights, spread over buckets.
@@ -96,9 +98,18 @@ impl HopGroup {
     /// If that is no group.
     pub fn from_parts(members: &[(NextHopId, u32)], buckets: &[u16]) -> Result<HopGroup, GroupError> {
         let mut group = HopGroup::new(buckets.len(), &[])?;
+        let mut known = HashSet::new();
         for &(hop, weight) in members {
-            group.check_new(hop, weight)?;
+            if weight == 0 {
+                return Err(GroupError::Weight(hop));
+            }
+            if !known.insert(hop) {
+                return Err(GroupError::Member(hop));
+            }
             group.members.push(Member { hop, weight, buckets: 0 });
+        }
+        if members.len() > buckets.len() {
+            return Err(GroupError::Members(buckets.len()));
         }
         if !members.is_empty() {
             for (bucket, index) in group.buckets.iter_mut().zip(buckets) {
@@ -108,6 +119,16 @@ impl HopGroup {
             }
         }
         Ok(group)
+    }
+
+    /// What [`from_parts`](Self::from_parts) makes the group of: members with weights, and the member of each bucket. All
+    /// zeros without members.
+    pub fn parts(&self) -> (Vec<(NextHopId, u32)>, Vec<u16>) {
+        let members = self.members.iter().map(|member| (member.hop, member.weight)).collect();
+        let index: HashMap<_, _> =
+            self.members.iter().zip(0..=u16::MAX).map(|(member, index)| (member.hop, index)).collect();
+        let of = |bucket: &Option<NextHopId>| bucket.and_then(|hop| index.get(&hop)).copied().unwrap_or(0);
+        (members, self.buckets.iter().map(of).collect())
     }
 
     /// The next hop for a flow; `None` when the group has no members.
@@ -294,9 +315,7 @@ mod tests {
     fn a_group_is_made_again_of_its_parts() {
         let mut group = HopGroup::new(16, &[(hop(0), 1), (hop(1), 3)]).unwrap();
         group.set_members(&[(hop(1), 3), (hop(4), 2)]).unwrap();
-        let members: Vec<_> = group.members().iter().map(|member| (member.hop, member.weight)).collect();
-        let place = |bucket: &Option<NextHopId>| members.iter().position(|(hop, _)| Some(*hop) == *bucket);
-        let mut buckets: Vec<u16> = group.buckets().iter().map(|b| place(b).unwrap() as u16).collect();
+        let (members, mut buckets) = group.parts();
         assert_eq!(HopGroup::from_parts(&members, &buckets), Ok(group));
         assert_eq!(HopGroup::from_parts(&members, &buckets[1..]), Err(GroupError::Buckets(15)));
         buckets[7] = 2;

@@ -1,0 +1,36 @@
+//! One control plane for many nodes: the tables of the control node, copied to all others.
+//!
+//! ```text
+//!   control node                                              every other node
+//!   Publisher ─▶ Tables ─ watch ─▶ Log ─▶ Feed ─▶ TLS 1.3 ─▶ Replica ─▶ Tables ─▶ workers
+//!                                   ▲                           │
+//!                                 Nodes ◀─── acknowledgements ──┘
+//! ```
+//!
+//! A node gets everything once, as a snapshot, and then the numbered changes. When it comes back it goes on where it was,
+//! if what has changed since is still there. Routes, neighbours and the numbers of next hops are the same on all nodes. A
+//! node whose control node is gone keeps forwarding as it was told last.
+
+mod adopt;
+mod change;
+mod channel;
+mod client;
+mod feed;
+mod log;
+mod message;
+mod nodes;
+mod renumber;
+mod replica;
+mod server;
+mod tls;
+mod wire;
+
+pub use client::{Client, ClientSettings, ClientStatus, StartError};
+pub use feed::Feed;
+pub use log::{Log, Ring, Snapshot};
+pub use message::{Hello, Message, OLDEST, VERSION};
+pub use nodes::{LINGER, NodeStatus, Nodes};
+pub use replica::{Answer, Counts as ReplicaCounts, Replica};
+pub use server::{Server, ServerSettings, ServerStatus};
+pub use tls::{Authority, Identity, IdentityError};
+pub use wire::{Frames, ProtocolError};
