@@ -202,6 +202,23 @@ impl<T> Resequencer<T> {
         self.accept_other(path, incarnation, sequence, item, now, out)
     }
 
+    /// Whether a packet that came by `path` with this number is simply the next, while none waits. Then it is delivered; if
+    /// not, nothing has changed, and it is for [`Resequencer::accept`].
+    #[inline]
+    pub fn pass(&mut self, path: usize, incarnation: u8, sequence: u32) -> bool {
+        if sequence == low(self.next)
+            && incarnation == self.incarnation
+            && self.held == 0
+            && let Some(Some(floor)) = self.floors.get_mut(path)
+        {
+            *floor = (*floor).max(self.next + 1);
+            self.pass_next();
+            self.probation = None;
+            return true;
+        }
+        false
+    }
+
     /// A packet that is not simply the next.
     fn accept_other(
         &mut self,
@@ -434,6 +451,13 @@ impl<T> Resequencer<T> {
 
     #[inline]
     fn deliver(&mut self, item: T, out: &mut Vec<T>) {
+        self.pass_next();
+        out.push(item);
+    }
+
+    /// The next number is delivered.
+    #[inline]
+    fn pass_next(&mut self) {
         if self.missing_count > 0 {
             let slot = self.slot(self.next);
             self.missing_count -= usize::from(self.missing[slot]);
@@ -441,7 +465,6 @@ impl<T> Resequencer<T> {
         }
         self.next += 1;
         self.counts.delivered += 1;
-        out.push(item);
     }
 }
 

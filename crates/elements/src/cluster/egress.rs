@@ -4,7 +4,7 @@ use super::losses::{self, STALE};
 use super::settings::Settings;
 use super::switch::{Adjacencies, Switch};
 use cluster::delay::DelaySpread;
-use cluster::header::{CLASSES, Header, LEN};
+use cluster::header::{CLASSES, Glance, Header, LEN};
 use cluster::path::Order;
 use cluster::resequence::{Counts, Reason, Rejected, Resequencer};
 use graph::{Nanos, Out};
@@ -190,6 +190,16 @@ impl Egress {
             *stream = Some(Stream::new(source, header.incarnation, self.window));
         }
         stream.as_deref_mut()
+    }
+
+    /// Whether a packet of node `via`'s link to node `me` is simply the next of its stream, while none waits.
+    #[inline(always)]
+    pub fn pass(&mut self, via: u16, me: u16, glance: Glance) -> bool {
+        let number = usize::from(glance.source()) * self.workers + usize::from(glance.worker());
+        let number = number * usize::from(CLASSES) + usize::from(glance.class());
+        let Some(Some(stream)) = self.streams.get_mut(number) else { return false };
+        let path = if via == glance.source() { me } else { via };
+        stream.resequencer.pass(path.into(), glance.incarnation(), glance.sequence())
     }
 
     /// Looks at delays, and sets deadlines accordingly. Gives the largest spread.

@@ -84,7 +84,11 @@ impl Switch {
         cx: &Cx<'_>,
         out: &mut Out<'_>,
     ) {
-        for packet in batch {
+        let rest = match self.is_mesh && self.is_calm() {
+            true => self.receive_usual(place, batch, all, out),
+            false => batch,
+        };
+        for packet in rest {
             let head = packet.head::<HEADER_LEN>(0).ok_or(HeaderError::Short);
             let header = head.and_then(|head| Header::decode(head)).and_then(|header| {
                 header.check(&self.limits)?;
@@ -253,6 +257,11 @@ impl Switch {
     /// Takes in which links are up: weights of paths, and the paths of streams.
     pub(super) fn learn(&mut self, now: Nanos, out: &mut Out<'_>) {
         let settings = self.settings.clone();
+        for node in 0..settings.topology.edge_nodes() {
+            let link = self.towards.get(usize::from(node)).copied().filter(|&link| self.is_link_up(link));
+            let outlet = link.and_then(|link| self.outlet_of.get(usize::from(link)).copied());
+            self.second_ways[usize::from(node)] = outlet.unwrap_or(NONE);
+        }
         let (topology, me, rate) = (settings.topology, settings.me, settings.link_rate);
         let mut links = Links::new(topology, rate);
         for link in (0..topology.radix()).filter(|&link| topology.peer(me, link) != me) {

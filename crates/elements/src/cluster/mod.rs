@@ -11,6 +11,7 @@ mod settings;
 mod status;
 mod switch;
 mod table;
+mod usual;
 
 use graph::{AnyClass, of};
 

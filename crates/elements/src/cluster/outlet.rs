@@ -92,7 +92,7 @@ impl Outlet {
 
     /// Whether a frame can go now.
     #[inline]
-    fn is_free(&self) -> bool {
+    pub fn is_free(&self) -> bool {
         self.waiting == 0 && self.bucket.level() < self.burst
     }
 
@@ -122,13 +122,18 @@ impl Outlet {
         self.wait(packet, turn)
     }
 
-    /// Sends a frame before all others.
-    #[inline]
-    pub fn send_now(&mut self, packet: Packet, out: &mut Out<'_>) {
-        let length = length(&packet);
+    /// Counts a frame that takes so many bytes, and goes out by other means.
+    #[inline(always)]
+    pub fn charge(&mut self, length: u32) {
         self.bucket.add(length);
         self.packets += 1;
         self.bytes += u64::from(length - OVERHEAD);
+    }
+
+    /// Sends a frame before all others.
+    #[inline]
+    pub fn send_now(&mut self, packet: Packet, out: &mut Out<'_>) {
+        self.charge(length(&packet));
         self.staged.push(packet);
         if self.staged.room() == 0 {
             self.flush(out);

@@ -64,6 +64,9 @@ pub struct Switch {
     pub(super) shared: Arc<ClusterSwitch>,
     pub(super) settings: Arc<Settings>,
     pub(super) limits: Limits,
+    pub(super) me: u16,
+    pub(super) own_lines: u8,
+    pub(super) first_line: u32,
     pub(super) chooser: PathChooser,
     /// By output node.
     pub(super) numbers: Vec<Numbering>,
@@ -77,6 +80,8 @@ pub struct Switch {
     pub(super) outlet_of: Box<[u16]>,
     /// By output node: the link of the topology that leads there on second ways.
     pub(super) towards: Box<[u16]>,
+    /// By output node, in a full mesh: the outlet of the link there, [`NONE`] while it is not up.
+    pub(super) second_ways: Box<[u16]>,
     pub(super) egress: Egress,
     pub(super) traffic: Traffic,
     /// What the weights of links are now, by output node.
@@ -128,6 +133,10 @@ impl Switch {
             outlets: outlets.collect(),
             neighbours: settings.links.iter().map(new_neighbour).collect(),
             outlet_of: outlet_of.into(),
+            me: settings.me,
+            own_lines: settings.own_lines(),
+            first_line: settings.first_line(),
+            second_ways: vec![NONE; edge.into()].into(),
             towards: topology.forwarding_table(settings.me).into(),
             egress: Egress::new(&settings),
             traffic: Traffic::default(),
@@ -156,6 +165,12 @@ impl Switch {
             self.outlets.iter_mut().for_each(|outlet| outlet.advance(now));
             self.chooser.advance(now);
         }
+    }
+
+    /// Whether nothing waits, and everything can go out at once.
+    #[inline]
+    pub(super) fn is_calm(&self) -> bool {
+        self.outlets.iter().all(Outlet::is_free)
     }
 
     /// Hands over what is to go out, and sees to it that what waits will go.
