@@ -83,18 +83,15 @@ const TABLES: [Table; 5] = [
 /// Asks all nodes, and prints what they say.
 pub fn status(args: &StatusArgs) -> Done {
     let running = args.which.find()?;
-    let text = running.nodes().and_then(|nodes| {
-        let rows = rows(&nodes)?;
-        Ok(if args.json { json_rows("cluster", &rows) } else { text(&nodes, &rows) })
-    });
+    let rows = rows(&running.nodes().map_err(failed)?);
     let mut out = Output::stdout();
-    out.text(&text.map_err(failed)?);
+    out.text(&if args.json { json_rows("cluster", &rows) } else { text(&rows) });
     out.done()
 }
 
 /// All tables for people.
-fn text(nodes: &[NodeState], rows: &[Value]) -> String {
-    let mut text = states(nodes);
+fn text(rows: &[Value]) -> String {
+    let mut text = states(rows);
     for table in &TABLES {
         let rows: Vec<&Value> = rows.iter().filter(|row| row["table"] == table.handler).collect();
         let together = if table.handler == "shares" { shares(&rows) } else { Vec::new() };
@@ -120,13 +117,13 @@ fn shares(rows: &[&Value]) -> Vec<Value> {
     together
 }
 
-fn states(nodes: &[NodeState]) -> String {
-    let row = |node: &NodeState| {
-        let process = node.pid.map_or("-".to_owned(), |pid| pid.to_string());
-        let role = if node.control { "control" } else { "" };
-        vec![node.node.clone(), process, node.state.clone(), role.to_owned()]
+fn states(rows: &[Value]) -> String {
+    let row = |row: &Value| {
+        let role = if row["control"] == true { "control" } else { "" };
+        vec![cell(&row["node"]), cell(&row["pid"]), cell(&row["state"]), role.to_owned()]
     };
-    columns(&["node", "process", "state", "role"], &nodes.iter().map(row).collect::<Vec<_>>())
+    let rows: Vec<_> = rows.iter().filter(|row| row["table"] == "nodes").map(row).collect();
+    columns(&["node", "process", "state", "role"], &rows)
 }
 
 impl Table {
@@ -185,29 +182,44 @@ fn losses(rows: &[Value]) -> String {
     columns(&heading, &all.iter().map(row).collect::<Vec<_>>())
 }
 
-/// Everything as rows: `table` says what each is about, `node` whose it is.
-fn rows(nodes: &[NodeState]) -> Result<Vec<Value>, String> {
-    let mut all = Vec::new();
+/// Everything as rows: `table` says what each is about, `node` whose it is. A node that has just ended, or does not answer,
+/// says so in its state.
+fn rows(nodes: &[NodeState]) -> Vec<Value> {
+    let (mut states, mut all) = (Vec::new(), Vec::new());
     for node in nodes {
-        let mut row = serde_json::to_value(node).map_err(|e| e.to_string())?;
-        row["table"] = "nodes".into();
-        all.push(row);
-    }
-    for node in nodes.iter().filter(|node| node.pid.is_some() && node.ready) {
-        let client = client(node)?;
-        for table in &TABLES {
-            for mut row in client.table(&format!("/handlers/{SWITCH}/{}?json", table.handler))? {
-                named(&mut row, nodes);
-                row["table"] = table.handler.into();
-                row["node"] = node.node.clone().into();
-                all.push(row);
+        let mut state = json!(node);
+        state["table"] = "nodes".into();
+        if node.pid.is_some() && node.ready {
+            match rows_of(node, nodes) {
+                Ok(rows) => all.extend(rows),
+                Err(e) => {
+                    state["state"] = e.into();
+                    state["ready"] = false.into();
+                }
             }
         }
-        let drops = client.table("/api/drops")?.into_iter().filter(|row| row["packets"] != 0);
-        all.extend(drops.map(|row| {
-            json!({ "table": "lost", "node": node.node, "loss": row["loss"], "packets": row["packets"] })
-        }));
+        states.push(state);
     }
+    states.extend(all);
+    states
+}
+
+/// What one node has to show.
+fn rows_of(node: &NodeState, nodes: &[NodeState]) -> Result<Vec<Value>, String> {
+    let mut all = Vec::new();
+    let client = client(node)?;
+    for table in &TABLES {
+        for mut row in client.table(&format!("/handlers/{SWITCH}/{}?json", table.handler))? {
+            named(&mut row, nodes);
+            row["table"] = table.handler.into();
+            row["node"] = node.node.clone().into();
+            all.push(row);
+        }
+    }
+    let drops = client.table("/api/drops")?.into_iter().filter(|row| row["packets"] != 0);
+    all.extend(drops.map(
+        |row| json!({ "table": "lost", "node": node.node, "loss": row["loss"], "packets": row["packets"] }),
+    ));
     Ok(all)
 }
 

@@ -5,6 +5,7 @@
 mod probe;
 mod stage;
 
+use std::path::Path;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::Duration;
@@ -194,11 +195,9 @@ fn a_relay_is_killed(stage: &Stage) -> Result<()> {
     let before = relayed(stage, Some("c"))?;
     let kill = || {
         assert!(relayed(stage, Some("c"))? > before + 100, "c relays nothing");
-        let pid = Pid::from_raw(stage.pid("c")?);
-        kill(pid, Signal::SIGKILL).map_err(|error| Error::new(error.to_string()))
+        kill_node(stage, "c")
     };
     let start = || {
-        wait_until("the supervisor's word", LIMIT, || Ok(stage.node("c")?["pid"].is_null().then_some(())))?;
         assert!(!stage.pings(0, "10.3.0.2")?);
         stage.typed(&["start", "c"])?;
         stage.wait_for_ping(0, "10.3.0.2", true)?;
@@ -245,28 +244,64 @@ fn a_node_is_drained(stage: &Stage) -> Result<()> {
 }
 
 #[test]
-fn a_killed_supervisor_leaves_nothing_behind() -> Result<()> {
+fn whoever_is_killed_comes_back() -> Result<()> {
     if netns::skipped() {
         return Ok(());
     }
     let _one = alone();
     let mut stage = Stage::new(QUICK)?;
+    stage.wait_for_all_pings()?;
+    the_control_node_is_killed(&stage)?;
+    the_supervisor_is_killed(&mut stage)?;
+    stage.end()
+}
+
+fn kill_node(stage: &Stage, node: &str) -> Result<()> {
+    let pid = Pid::from_raw(stage.pid(node)?);
+    kill(pid, Signal::SIGKILL).map_err(|error| Error::new(error.to_string()))?;
+    wait_until("the supervisor's word", LIMIT, || Ok(stage.node(node)?["pid"].is_null().then_some(())))
+}
+
+/// The others forward as they did; when it is back they follow it again.
+fn the_control_node_is_killed(stage: &Stage) -> Result<()> {
+    let pairs = [(1, 2), (3, 1)];
+    let probes = start(stage, &pairs)?;
+    thread::sleep(Duration::from_millis(500));
+    kill_node(stage, "a")?;
+    assert!(stage.sum("nodes", "pid", |row| row["ready"] == true && row["node"] == "a")? == 0);
+    thread::sleep(Duration::from_secs(1));
+    let seen = end(probes, &pairs)?;
+    // They went directly, where nothing has failed.
+    assert!(
+        seen.iter().all(|seen| (seen.again, seen.late) == (0, 0) && seen.sent == seen.received),
+        "{seen:?}"
+    );
+    stage.typed(&["start", "a"])?;
+    wait_until("node a", LIMIT, || Ok((stage.node("a")?["ready"] == true).then_some(())))?;
+    stage.wait_for_all_pings()?;
+    routes_are_those_of_the_control_node(stage)?;
+    // Linux is told of a node that goes.
+    let carrier = |is: bool| {
+        let shown = stage.inside.run("ip", &["-o", "link", "show", "ext4"])?;
+        Ok((shown.contains("LOWER_UP") == is).then_some(()))
+    };
+    carrier(true)?.ok_or_else(|| Error::new("no carrier"))?;
+    kill_node(stage, "d")?;
+    wait_until("the end of the carrier", LIMIT, || carrier(false))?;
+    stage.typed(&["start", "d"])?;
+    wait_until("a carrier", LIMIT, || carrier(true))?;
+    stage.wait_for_ping(0, "10.4.0.2", true)
+}
+
+/// Its nodes end with it, and the interfaces come back; then the cluster can be started again.
+fn the_supervisor_is_killed(stage: &mut Stage) -> Result<()> {
     let pids: Vec<i32> = NODES.iter().map(|node| stage.pid(node)).collect::<Result<_>>()?;
     stage.supervisor.kill();
     for pid in pids {
-        wait_until("the end of a node", LIMIT, || {
-            Ok((!std::path::Path::new(&format!("/proc/{pid}")).exists()).then_some(()))
-        })?;
+        let gone = || Ok((!Path::new(&format!("/proc/{pid}")).exists()).then_some(()));
+        wait_until("the end of a node", LIMIT, gone)?;
     }
-    for n in 1..=4 {
-        wait_until("the interfaces", LIMIT, || {
-            Ok(stage
-                .inside
-                .output("ip", &["link", "show", &format!("port{n}")])?
-                .status
-                .success()
-                .then_some(()))
-        })?;
-    }
-    Ok(())
+    stage.are_back()?;
+    stage.start_again()?;
+    stage.wait_for_all_pings()
 }

@@ -1,7 +1,7 @@
 //! A running cluster of four nodes, and a host behind each.
 
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
@@ -62,11 +62,14 @@ impl Stage {
         let name = unique_prefix();
         let file = directory.path().join("cluster.toml");
         fs::write(&file, text(&name, settings)).cannot(|| format!("write {}", file.display()))?;
-        let program = binary()?.display().to_string();
-        let words = ["cluster", "up", &file.display().to_string()].map(str::to_owned);
-        let mut supervisor = Process::start(&inside, "supervisor", &program, &words, directory.path())?;
-        supervisor.wait_for_line(": up: 4 nodes, 4 lines", START)?;
+        let supervisor = supervisor(&inside, directory.path())?;
         Ok(Stage { hosts, inside, directory, name, supervisor })
+    }
+
+    /// Starts the cluster again after its end.
+    pub fn start_again(&mut self) -> Result<()> {
+        self.supervisor = supervisor(&self.inside, self.directory.path())?;
+        Ok(())
     }
 
     /// `routebricks cluster WORDS --cluster NAME` must succeed; what it printed.
@@ -154,20 +157,27 @@ impl Stage {
         };
         assert!(NODES.iter().all(|node| ended(node)), "{printed}");
         assert!(!printed.contains("error:"), "{printed}");
-        self.gone()
+        self.are_back()?;
+        self.nothing_is_left()
     }
 
-    /// The interfaces are back, as they were, and files are gone.
-    pub fn gone(&self) -> Result<()> {
+    /// The interfaces are back, as they were.
+    pub fn are_back(&self) -> Result<()> {
         for n in 1..=4 {
             let name = format!("port{n}");
             wait_until(&format!("{name} is back"), LIMIT, || {
                 let shown = self.inside.output("ip", &["-o", "link", "show", &name])?;
                 let shown = String::from_utf8_lossy(&shown.stdout).into_owned();
                 let mac = format!("02:00:00:00:00:{n:02x}");
-                Ok((shown.contains(&mac) && shown.contains("UP") && !shown.contains("xdp")).then_some(()))
+                let as_it_was = !shown.contains("xdp") && !shown.contains("PROMISC");
+                Ok((shown.contains(&mac) && shown.contains("UP") && as_it_was).then_some(()))
             })?;
         }
+        Ok(())
+    }
+
+    /// The files of the cluster that are there, but those that outlive it.
+    fn nothing_is_left(&self) -> Result<()> {
         let left: Vec<PathBuf> = fs::read_dir("/run/routebricks")
             .cannot(|| "list /run/routebricks".to_owned())?
             .filter_map(|entry| Some(entry.ok()?.path()))
@@ -177,6 +187,15 @@ impl Stage {
         assert!(left.is_empty(), "{left:?}");
         Ok(())
     }
+}
+
+fn supervisor(inside: &Namespace, directory: &Path) -> Result<Process> {
+    let program = binary()?.display().to_string();
+    let file = directory.join("cluster.toml").display().to_string();
+    let words = ["cluster", "up", &file].map(str::to_owned);
+    let mut supervisor = Process::start(inside, "supervisor", &program, &words, directory)?;
+    supervisor.wait_for_line(": up: 4 nodes, 4 lines", START)?;
+    Ok(supervisor)
 }
 
 impl Drop for Stage {
