@@ -3,10 +3,11 @@
 use cluster::header::{Header, SEQUENCES};
 use cluster::message::Message;
 use cluster::resequence::Resequencer;
-use control::Model;
 use control::fpm::Session;
+use control::replicate::{Frames, Replica};
+use control::{Model, Tables};
 use elements::harness::{Bench, Setup};
-use fib::{RouteChange, RouteFile};
+use fib::{Radix, RouteChange, RouteFile, RouteTable};
 use io::memory::MemoryDevices;
 use io::pcap::Reader;
 use io::{Devices, Limits};
@@ -197,6 +198,30 @@ pub fn fpm(bytes: &[u8]) {
     });
     assert_eq!(models[0], models[1]);
     assert_eq!(models[0], models[2]);
+}
+
+/// The connection to the control node: any bytes as what it says, cut anywhere. The tables that come of it do not depend on
+/// the cuts.
+pub fn replicate(bytes: &[u8]) {
+    let all = [1, 7, bytes.len().max(1)].map(|piece| {
+        let tables = Tables {
+            routes4: Arc::new(RouteTable::new(Radix::new())),
+            adjacencies4: Arc::default(),
+            routes6: Arc::new(RouteTable::new(Radix::new())),
+            adjacencies6: Arc::default(),
+        };
+        let (mut replica, mut frames) = (Replica::new(tables.clone()), Frames::default());
+        replica.hello("b");
+        for bytes in bytes.chunks(piece) {
+            if frames.feed(bytes, |kind, body| replica.take(kind, body).map(drop)).is_err() {
+                break;
+            }
+        }
+        let near = [&tables.adjacencies4, &tables.adjacencies6].map(|all| all.snapshot(|| ()));
+        (tables.routes4.routes(), tables.routes6.routes(), near, replica.position(), replica.counts)
+    });
+    assert_eq!(all[0], all[1]);
+    assert_eq!(all[0], all[2]);
 }
 
 /// What comes over an internal link of a cluster: any bytes as a header and a message, and as frames of a stream that is put

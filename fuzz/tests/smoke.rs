@@ -44,6 +44,11 @@ fn fpm_holds() {
 }
 
 #[test]
+fn replicate_holds() {
+    hold("replicate", fuzz::replicate);
+}
+
+#[test]
 fn cluster_holds() {
     hold("cluster", fuzz::cluster);
 }

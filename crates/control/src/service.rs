@@ -13,6 +13,7 @@ use crate::link::DATAGRAM;
 use crate::netlink::request::{self, LinkChange};
 use crate::netlink::wire::Messages;
 use crate::publish::{self, Publisher, Tables};
+use crate::replicate::{Log, Reclaim};
 use crate::socket::{GROUPS, NetlinkSocket, Read};
 use epoch::Reader;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
@@ -145,6 +146,7 @@ pub struct Control {
     connection: Option<(TcpStream, Session)>,
     follower: Follower,
     publisher: Publisher,
+    reclaim: Option<Reclaim>,
     cables: Option<Cables>,
     wake: Arc<EventFd>,
     shared: Arc<Shared>,
@@ -161,6 +163,28 @@ impl Control {
     /// # Errors
     /// If a socket or the thread cannot be had.
     pub fn start(settings: &Settings, cables: Option<Cables>, tables: Tables) -> io::Result<Handle> {
+        Control::start_for(settings, cables, tables, None)
+    }
+
+    /// As [`start`](Self::start), for other nodes as well: those that follow the log of these tables
+    /// ([`replicate`](crate::replicate)).
+    ///
+    /// # Errors
+    /// If a socket or the thread cannot be had.
+    pub fn start_replicated(
+        settings: &Settings,
+        cables: Option<Cables>,
+        log: &Arc<Log>,
+    ) -> io::Result<Handle> {
+        Control::start_for(settings, cables, log.tables().clone(), Some(Reclaim::new(log)))
+    }
+
+    fn start_for(
+        settings: &Settings,
+        cables: Option<Cables>,
+        tables: Tables,
+        reclaim: Option<Reclaim>,
+    ) -> io::Result<Handle> {
         let shared = Arc::new(Shared::default());
         let listener = match settings.source {
             Source::Kernel => None,
@@ -178,6 +202,7 @@ impl Control {
             connection: None,
             follower: Follower::new(),
             publisher: Publisher::new(tables, &settings.ports),
+            reclaim,
             cables,
             wake: wake.clone(),
             shared: shared.clone(),
@@ -209,6 +234,10 @@ impl Control {
             self.confirm(kernel);
             more = self.publisher.publish(kernel, frr.as_mut(), &mut reader);
             self.ask();
+            let now = self.now();
+            if let Some(reclaim) = &mut self.reclaim {
+                reclaim.step(now);
+            }
             self.tell(more);
         }
     }

@@ -2,7 +2,7 @@
 #![expect(clippy::unwrap_used, reason = "the helpers of a test")]
 
 use control::Tables;
-use control::replicate::{Answer, Feed, Frames, Hello, Log, Message, Replica};
+use control::replicate::{Answer, Feed, Frames, Hello, LINGER, Log, Message, Reclaim, Replica};
 use epoch::Reader;
 use fib::{
     Adjacency, AdjacencyChanges, HopGroup, LinearTable, NextHop, NextHopId, Prefix, Radix, Route,
@@ -11,6 +11,7 @@ use fib::{
 use proptest::prelude::*;
 use std::net::IpAddr;
 use std::sync::Arc;
+use std::time::Duration;
 
 fn tables() -> Tables {
     Tables {
@@ -22,7 +23,7 @@ fn tables() -> Tables {
 }
 
 fn hop(port: u32) -> NextHop {
-    let gateway = (port % 3 > 0).then(|| IpAddr::from([10, 0, 0, port as u8]));
+    let gateway = (!port.is_multiple_of(3)).then(|| IpAddr::from([10, 0, 0, port as u8]));
     NextHop { gateway, port }
 }
 
@@ -329,4 +330,39 @@ fn what_is_out_of_turn_is_refused_and_changes_nothing() {
     let hello = Hello { oldest: 7, newest: 9, life: 0, position: 0, name: "b" };
     assert!(Feed::new(&log, &hello, &mut Vec::new()).is_err());
     assert_eq!(all(&node.tables), all(&control.tables));
+}
+
+#[test]
+fn numbers_are_used_again_when_all_nodes_have_followed() {
+    let control = tables();
+    let log = Log::new(&control, Log::ROOM);
+    let mut reclaim = Reclaim::after(&log, 4);
+    let table = &control.routes4;
+    let prefix = Prefix::new(10 << 24, 8).unwrap();
+    let lead = |port| table.apply(&[RouteChange::Set(Route { prefix, next_hop: hop(port) })]).unwrap();
+    let number = |port| table.numbers(&[hop(port)]).unwrap()[0].index();
+    let (b, c) = (log.nodes.connect("b", Some(1)), log.nodes.connect("c", Some(1)));
+    (0..4).for_each(lead);
+    let mut now = Duration::from_secs(100);
+    reclaim.step(now);
+    let position = log.ring().position();
+    // 0, 1 and 2 are retired; one that comes again has another number.
+    assert_eq!((number(3), number(1)), (3, 4));
+    now += LINGER;
+    reclaim.step(now);
+    assert_eq!(number(10), 5);
+    assert!(log.nodes.acknowledge("b", b, position + 5) && log.nodes.acknowledge("c", c, position - 1));
+    reclaim.step(now);
+    now += LINGER;
+    reclaim.step(now);
+    assert_eq!(number(11), 6);
+    assert!(log.nodes.acknowledge("c", c, position));
+    reclaim.step(now);
+    // Packets may be under way.
+    reclaim.step(now + Duration::from_secs(2));
+    assert_eq!(number(12), 7);
+    reclaim.step(now + Duration::from_secs(3));
+    // 1, 10, 11 and 12 lead nowhere either, and were retired meanwhile.
+    assert_eq!([13, 14, 15, 16].map(number), [0, 1, 2, 8]);
+    assert_eq!(table.next_hop_list()[..4], [13, 14, 15, 3].map(hop));
 }

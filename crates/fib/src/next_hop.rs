@@ -113,16 +113,28 @@ impl NextHops {
         if let Some(&id) = self.index.get(&hop) {
             return Ok(id);
         }
-        let id = match self.free.pop_front() {
-            Some(id) => id,
-            None => u32::try_from(self.list.len())
-                .ok()
-                .filter(|_| self.list.len() < Self::LIMIT)
-                .and_then(NextHopId::new)
-                .ok_or(TooManyNextHops)?,
-        };
+        let id = u32::try_from(self.list.len())
+            .ok()
+            .filter(|_| self.list.len() < Self::LIMIT)
+            .and_then(NextHopId::new)
+            .ok_or(TooManyNextHops)?;
         self.put(id, hop);
         Ok(id)
+    }
+
+    /// As [`intern`](Self::intern), but rather a [free](Self::free) number than one that has never been. Whoever asks
+    /// sees to it that nobody takes it for what it was.
+    pub(crate) fn intern_anew(&mut self, hop: NextHop) -> Result<NextHopId, TooManyNextHops> {
+        if self.index.contains_key(&hop) {
+            return self.intern(hop);
+        }
+        match self.free.pop_front() {
+            Some(id) => {
+                self.put(id, hop);
+                Ok(id)
+            }
+            None => self.intern(hop),
+        }
     }
 
     /// Gives a number to a next hop: one of the list's, or the next one.
@@ -247,15 +259,13 @@ mod tests {
         assert_eq!((again.index(), hops.get(ids[0]), hops.find(hop(1))), (3, Some(hop(0)), None));
         hops.take_new();
         hops.free(&ids[..2]);
-        assert_eq!(
-            [hops.intern(hop(7)), hops.intern(hop(0)), hops.intern(hop(8))],
-            [Ok(ids[0]), Ok(again), Ok(ids[1])]
-        );
+        let anew = [7, 0, 8].map(|port| hops.intern_anew(hop(port)));
+        assert_eq!(anew, [Ok(ids[0]), Ok(again), Ok(ids[1])]);
         assert_eq!(hops.as_slice(), [7, 8, 2, 0].map(hop));
         hops.take_back();
         assert_eq!(hops.as_slice(), [0, 1, 2, 0].map(hop));
         assert_eq!((hops.find(hop(7)), hops.find(hop(0))), (None, Some(again)));
-        assert_eq!([hops.intern(hop(9)), hops.intern(hop(10))], [Ok(ids[0]), Ok(ids[1])]);
+        assert_eq!([9, 10].map(|port| hops.intern_anew(hop(port))), [Ok(ids[0]), Ok(ids[1])]);
         assert_eq!(hops.take_new(), [(ids[0], hop(9)), (ids[1], hop(10))]);
         // As another table says.
         hops.set(ids[2], hop(9)).unwrap();

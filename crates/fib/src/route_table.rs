@@ -91,6 +91,8 @@ struct State<A: Address> {
     /// next for their memory.
     changed: Vec<Prefix<A>>,
     undo: Vec<Undo<A>>,
+    /// See [`RouteTable::numbers_given`].
+    given: u64,
     /// Whoever is told of changes.
     watch: Option<RouteWatch<A>>,
 }
@@ -112,6 +114,7 @@ impl<A: Address> RouteTable<A> {
                 next_hops: NextHops::default(),
                 changed: Vec::new(),
                 undo: Vec::new(),
+                given: 0,
                 watch: None,
             }),
         }
@@ -155,15 +158,23 @@ impl<A: Address> RouteTable<A> {
         self.next_hops(reader).get(hop.index()).copied()
     }
 
-    /// The numbers of these next hops, new ones for those that no route has led to yet: for members of groups.
+    /// The numbers of these next hops, new ones for those that no route has led to yet: for members of groups, and to
+    /// have adjacencies ready before routes. They may be numbers that stood for something else before
+    /// ([`free_numbers`](Self::free_numbers)): then [`numbers_given`](Self::numbers_given) is another one, and adjacencies
+    /// are to be [told](crate::Adjacencies::renumber) before a route leads there.
     ///
     /// # Errors
     /// See [`TooManyNextHops`]; those before the one that failed have their numbers.
     pub fn numbers(&self, hops: &[NextHop]) -> Result<Vec<NextHopId>, TooManyNextHops> {
         let state = &mut *self.state();
-        let numbers = hops.iter().map(|hop| state.next_hops.intern(*hop)).collect();
+        let numbers = hops.iter().map(|hop| state.next_hops.intern_anew(*hop)).collect();
         self.publish_numbers(state);
         numbers
+    }
+
+    /// How many numbers next hops have got so far. When it is another one, the list is.
+    pub fn numbers_given(&self) -> u64 {
+        self.state().given
     }
 
     /// A copy of the next hops by number, for a thread without a [`Reader`].
@@ -217,6 +228,7 @@ impl<A: Address> RouteTable<A> {
     fn publish_numbers(&self, state: &mut State<A>) {
         let new = state.next_hops.take_new();
         if !new.is_empty() {
+            state.given += new.len() as u64;
             self.next_hops.replace(state.next_hops.as_slice().to_vec());
             state.tell(RouteEvent::NextHops(&new));
         }

@@ -66,8 +66,14 @@ impl<A: In> Half<'_, A> {
             return;
         }
         counts.route_changes += changes.len() as u64;
-        let known = self.routes.next_hops(reader).len();
-        self.take_sets(view, &moves.iter().filter_map(|(_, new)| *new).collect::<Vec<_>>());
+        let hops: Vec<NextHop> = moves.iter().filter_map(|(_, new)| *new).collect();
+        let given = self.routes.numbers_given();
+        // Numbers, and what frames to them begin with, before routes. Those that there are no numbers for fail below.
+        let _ = self.routes.numbers(&hops);
+        if self.routes.numbers_given() != given {
+            self.adjacencies.renumber(&self.routes.next_hop_list());
+        }
+        self.take_sets(view, &hops);
         if self.routes.apply(&changes).is_err() {
             // Only for want of next hops; whatever fits is better than nothing.
             for (change, (old, new)) in changes.iter().zip(&mut moves) {
@@ -78,10 +84,6 @@ impl<A: In> Half<'_, A> {
             }
         }
         reader.quiescent();
-        let hops = self.routes.next_hops(reader);
-        if hops.len() != known {
-            self.adjacencies.cover(hops);
-        }
         self.give_back_sets(view, &moves.iter().filter_map(|(old, _)| *old).collect::<Vec<_>>());
     }
 }

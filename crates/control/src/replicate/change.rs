@@ -399,7 +399,7 @@ mod tests {
             Change::Routes6(all) => routes(all.iter().copied(), emit),
             Change::Adjacencies(all) => adjacencies(family, all.iter().copied(), emit),
             Change::Groups(all) => {
-                groups(family, all.iter().map(|(hop, group)| (*hop, group.as_ref())), emit)
+                groups(family, all.iter().map(|(hop, group)| (*hop, group.as_ref())), emit);
             }
             Change::Links(mtus, seed) => links(family, mtus, *seed, emit),
         }

@@ -16,6 +16,7 @@ use std::collections::VecDeque;
 use std::hash::{BuildHasher, RandomState};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::time::{Duration, Instant};
 
 /// What a change takes beside its frame, about.
 const OVERHEAD: usize = 64;
@@ -73,8 +74,6 @@ struct Entries {
     position: u64,
     newest: VecDeque<(Topic, Frame)>,
     bytes: usize,
-    /// Numbers given to next hops so far, by family.
-    numbers_given: [u64; 2],
     wakers: Vec<Weak<Waker>>,
 }
 
@@ -105,10 +104,6 @@ impl Ring {
     pub fn size(&self) -> (usize, usize) {
         let entries = self.lock();
         (entries.newest.len(), entries.bytes)
-    }
-
-    fn numbers_given(&self, family: Family) -> u64 {
-        self.lock().numbers_given[usize::from(family == Family::Ipv6)]
     }
 
     fn append(&self, topic: Topic, frames: Vec<Vec<u8>>) {
@@ -192,6 +187,7 @@ pub struct Log {
     snapshot: Mutex<Weak<Snapshot>>,
     /// Who follows.
     pub nodes: Nodes,
+    start: Instant,
 }
 
 impl Log {
@@ -213,6 +209,7 @@ impl Log {
             life,
             snapshot: Mutex::default(),
             nodes: Nodes::default(),
+            start: Instant::now(),
         })
     }
 
@@ -231,9 +228,14 @@ impl Log {
         &self.tables
     }
 
-    /// Numbers given to next hops of a family so far.
-    pub fn numbers_given(&self, family: Family) -> u64 {
-        self.ring.numbers_given(family)
+    /// The time for [`Nodes`].
+    pub fn now(&self) -> Duration {
+        self.start.elapsed()
+    }
+
+    /// The position up to which all nodes have everything.
+    pub fn settled(&self) -> u64 {
+        self.nodes.settled(self.ring.position(), self.now())
     }
 
     /// All that there is: what others are sending already, if what came since can be had.
@@ -286,10 +288,7 @@ fn watch_routes<A: Address>(table: &RouteTable<A>, ring: &Arc<Ring>) {
         let mut frames = Vec::new();
         let emit = &mut |frame| frames.push(frame);
         match event {
-            RouteEvent::NextHops(hops) => {
-                change::next_hops(A::FAMILY, hops.iter().copied(), emit);
-                ring.lock().numbers_given[usize::from(A::FAMILY == Family::Ipv6)] += hops.len() as u64;
-            }
+            RouteEvent::NextHops(hops) => change::next_hops(A::FAMILY, hops.iter().copied(), emit),
             RouteEvent::Routes(routes) => change::routes(routes.iter().copied(), emit),
         }
         ring.append(Topic::Routes(A::FAMILY), frames);

@@ -67,7 +67,6 @@ struct Shared {
     stop: AtomicBool,
     refused: AtomicUsize,
     last_refusal: Mutex<Option<String>>,
-    start: Instant,
 }
 
 impl Shared {
@@ -114,7 +113,6 @@ impl Server {
             stop: AtomicBool::new(false),
             refused: AtomicUsize::new(0),
             last_refusal: Mutex::default(),
-            start: Instant::now(),
         });
         if !settings.adopt.is_zero() {
             shared.adoption.open();
@@ -206,7 +204,7 @@ fn serve(tcp: TcpStream, peer: SocketAddr, shared: &Shared) {
     let name = greeting.name.clone();
     let mut connection = Connection { shared, name: &name, session: 0, waker };
     let ended = connection.run(&mut channel, &greeting);
-    shared.log.nodes.disconnect(&name, connection.session, shared.start.elapsed());
+    shared.log.nodes.disconnect(&name, connection.session, shared.log.now());
     if let Err(error @ (ChannelError::Protocol(_) | ChannelError::Refused(_))) = ended {
         channel.out().extend(Message::Refused(&error.to_string()).encode());
         let _ = channel.turn(|_, _, _| Ok(()));
@@ -326,7 +324,7 @@ impl Connection<'_> {
             if channel.is_idle() && now - said >= ALIVE {
                 said = now;
                 channel.out().extend(Message::Alive(log.ring().position()).encode());
-            } else if !moved && !(channel.is_idle() && feed.has_more()) {
+            } else if !(moved || channel.is_idle() && feed.has_more()) {
                 channel.wait(&self.waker, ALIVE / 4);
             }
         }

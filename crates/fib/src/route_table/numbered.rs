@@ -114,7 +114,7 @@ impl<A: Address> RouteTable<A> {
         unused
     }
 
-    /// Lets numbers of retired next hops be given to others. No reader, and nothing that a reader has left behind, may
+    /// Lets numbers of retired next hops be given to others, by [`numbers`](Self::numbers) only. No reader, and nothing that a reader has left behind, may
     /// hold one of them.
     pub fn free_numbers(&self, retired: &[NextHopId]) {
         self.state().next_hops.free(retired);
@@ -192,6 +192,7 @@ mod tests {
             })));
             let mut retired = Vec::new();
             for (index, transaction) in transactions.iter().enumerate() {
+                table.numbers(&[hop(10 + index as u32)]).unwrap();
                 // Those that fail change nothing, and nothing is told of them.
                 let _ = table.apply(&transaction.iter().map(|index| change(*index)).collect::<Vec<_>>());
                 prop_assert_eq!(table.routes(), twin.routes());
