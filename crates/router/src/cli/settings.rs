@@ -91,7 +91,7 @@ impl Settings {
                 "fpm" => settings.fpm = reader.word("fpm", value, fpm_address),
                 "http" => settings.http = reader.word("http", value, http_address),
                 "eal" => {
-                    settings.eal = reader.words("eal", value).into_iter().map(|(word, _)| word).collect()
+                    settings.eal = reader.words("eal", value).into_iter().map(|(word, _)| word).collect();
                 }
                 "punt" => settings.punt = punt(reader, value),
                 _ => reader.unknown(key.span(), key.get_ref(), "setting", SETTINGS),

@@ -5,7 +5,7 @@ use super::config::Address;
 use super::tables::{self, Replication};
 use crate::api::Server;
 use crate::cli::failed;
-use crate::config::{Configuration, Reported};
+use crate::config::{Configuration, Reported, reason};
 use crate::linux::{self, Namespaces, Port};
 use crate::run::{RunOptions, Service};
 use control::link::{add_address, link};
@@ -123,12 +123,17 @@ fn control(
         let cables = Cables::open_some(own)?;
         let ports: Vec<Port> = twins.iter().map(|twin| twin.port.clone()).collect();
         let numbers = linux::hand_over(namespaces, &ports)?;
-        for (twin, number) in twins.iter().zip(&numbers) {
-            twin.addresses.iter().try_for_each(|address| add_address(*number, address.ip, address.bits))?;
-        }
         Ok((numbers, cables))
     };
     let (numbers, cables) = hand_over().map_err(|e| format!("cannot make the twins: {e}"))?;
+    for (twin, number) in twins.iter().zip(&numbers) {
+        for address in &twin.addresses {
+            let added = add_address(*number, address.ip, address.bits);
+            added.map_err(|e| {
+                format!("cannot give {} the address {address}: {}", twin.port.name, reason(&e))
+            })?;
+        }
+    }
     let control =
         linux::follow(&numbers, cables, Source::Kernel, tables).map_err(|e| format!("netlink: {e}"))?;
     if !control.wait(FIRST_LOOK) {

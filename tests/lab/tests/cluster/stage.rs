@@ -16,7 +16,7 @@ use serde_json::Value;
 
 pub const LIMIT: Duration = Duration::from_secs(30);
 /// How long the nodes may take to start, with debug builds on a busy machine.
-const START: Duration = Duration::from_secs(120);
+pub const START: Duration = Duration::from_secs(120);
 
 pub const NODES: [&str; 4] = ["a", "b", "c", "d"];
 

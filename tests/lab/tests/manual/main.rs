@@ -36,6 +36,9 @@ const LINUX_COMMANDS: &[&str] = &[
     "zebra -M dplane_fpm_nl …",
 ];
 
+/// What `cluster/page.rs` beside this folder types: all that begins so.
+const CLUSTER_PAGE: &str = "docs/cluster.md";
+
 /// Made of the elements' references, whose examples are tests of their own.
 const MADE_PAGE: &str = "docs/elements.md";
 
@@ -131,6 +134,21 @@ fn commands_of_the_page_on_linux_are_those_that_its_own_test_types() -> Result<(
     Ok(())
 }
 
+/// Whether a page shows a command in the section that `cluster/page.rs` types.
+fn in_try_it(page: &str, command: &str) -> Result<bool> {
+    let path = root().join(page);
+    let text = fs::read_to_string(&path).cannot(|| format!("read {}", path.display()))?;
+    let section = text.split("\n## ").find(|section| section.starts_with("Try it\n")).unwrap_or_default();
+    Ok(section.lines().any(|line| line == command))
+}
+
+/// `routebricks cluster`, or `routebricks cluster COMMAND …` of those that there are.
+fn is_cluster_command(command: &str) -> bool {
+    let known = ["check", "print-config", "up", "status", "drain", "start", "down"];
+    let mut words = command.split(' ').skip(1);
+    words.next() == Some("cluster") && words.next().is_none_or(|word| known.contains(&word))
+}
+
 #[test]
 fn commands_of_the_manual_do_what_it_says() -> Result<()> {
     let stage = tempfile::tempdir().map_err(|error| Error::new(error.to_string()))?;
@@ -145,6 +163,11 @@ fn commands_of_the_manual_do_what_it_says() -> Result<()> {
                 // `.ci/run` makes them; here only that they are there.
                 let target = target.split(' ').next().unwrap_or(target);
                 assert!(makefile.contains(&format!("\n{target}: ")), "{place}");
+                continue;
+            }
+            if page == CLUSTER_PAGE {
+                // Of one within the text only that there is such a thing.
+                assert!(in_try_it(&page, &command)? || is_cluster_command(&command), "{place}: {command}");
                 continue;
             }
             if command == "export PATH=$PWD/target/release:$PATH" {

@@ -185,7 +185,7 @@ fn the_example_says_all_there_is() {
         str::strip_prefix(line, "# ").filter(is_setting).filter(|line| !of_several(line)).unwrap_or(line)
     };
     let all: String = text.lines().flat_map(|line| [uncommented(line), "\n"]).collect();
-    for name in super::read::SETTINGS.iter().flat_map(|names| names.iter()) {
+    for name in read::SETTINGS.iter().flat_map(|names| names.iter()) {
         assert!(text.contains(&format!("{name} = ")), "{name}");
     }
     let mut same = Cluster::parse(&all, 0).unwrap();
