@@ -9,6 +9,7 @@ use cluster::path::Order;
 use cluster::resequence::{Counts, Reason, Rejected, Resequencer};
 use graph::{Nanos, Out};
 use packet::Packet;
+use packet::wire::ethernet::HEADER_LEN;
 
 /// Frames in a row of a life that was not heard of otherwise, after which it is taken to be the present one.
 const PROBATION: u32 = 3;
@@ -284,13 +285,14 @@ impl Switch {
         if header.port >= self.settings.own_lines() {
             return out.lose(packet, losses::PORT);
         }
-        let adjacency = all.of(&packet).get(header.adjacency as usize);
+        let Some(head) = packet.data_mut().first_chunk_mut::<HEADER_LEN>() else {
+            return out.lose(packet, STALE);
+        };
+        let adjacency = all.of(head).get(header.adjacency as usize);
         let line = self.settings.first_line() + u32::from(header.port);
         let adjacency = adjacency.filter(|adjacency| u32::from(adjacency.output) == line);
         let Some(adjacency) = adjacency else { return out.lose(packet, STALE) };
-        if let Some(head) = packet.data_mut().first_chunk_mut::<LEN>() {
-            head.copy_from_slice(&adjacency.header[..LEN]);
-        }
+        head[..LEN].copy_from_slice(&adjacency.header[..LEN]);
         if !self.is_strict {
             self.add_to_line(header.port, header.source, packet, out);
             return;

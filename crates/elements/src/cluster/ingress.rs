@@ -3,9 +3,10 @@
 use super::losses::{LINE_FULL, LINK_FULL, NO_LINE, UNREACHABLE, UNRESOLVED};
 use super::outlet::{Turn, length};
 use super::switch::{Adjacencies, NONE, Switch};
-use crate::flow_hash::flow_hash;
+use crate::flow_hash::usual_flow_hash;
 use cluster::header::{ADJACENCIES, LEN};
 use graph::{Loss, Nanos, Out, Way};
+use packet::wire::ethernet::HEADER_LEN;
 use packet::{Batch, Packet};
 
 /// Where a packet goes out.
@@ -49,11 +50,17 @@ impl Switch {
         now: Nanos,
     ) -> Result<Chosen, Loss> {
         let number = packet.next_hop();
-        let adjacency = all.of(packet).get(number as usize).filter(|adjacency| adjacency.is_usable());
+        let flow = match packet.flow_hash() {
+            0 if self.needs_flow => usual_flow_hash(packet.data()),
+            hash => hash,
+        };
+        let length = length(packet);
+        // Who made it for its next hop saw to it that it has a header.
+        let head = packet.data_mut().first_chunk_mut::<HEADER_LEN>().ok_or(UNRESOLVED)?;
+        let adjacency = all.of(head).get(number as usize).filter(|adjacency| adjacency.is_usable());
         let adjacency = adjacency.ok_or(UNRESOLVED)?;
         let to =
             self.lines.get(usize::from(adjacency.output)).filter(|_| number < ADJACENCIES).ok_or(NO_LINE)?;
-        let length = length(packet);
         if to.node == self.me {
             let (outlet, turn) = (u16::from(to.port), Turn::Fair(self.me));
             if !CALM && !self.outlets[usize::from(outlet)].admits(turn, length) {
@@ -62,10 +69,6 @@ impl Switch {
             self.traffic.own.add(length);
             return Ok(Chosen { outlet, turn, length });
         }
-        let flow = match packet.flow_hash() {
-            0 if self.needs_flow => flow_hash(packet.data()),
-            hash => hash,
-        };
         let link = self.chooser.choose(to.node, length, flow).ok_or(UNREACHABLE)?;
         let is_direct = self.is_mesh && link == to.node;
         let turn = if is_direct { Turn::Fair(self.me) } else { Turn::First };
@@ -79,9 +82,7 @@ impl Switch {
             Some(numbers) => numbers.number(link.into(), now),
             None => 0,
         };
-        if let Some(head) = packet.data_mut().first_chunk_mut::<LEN>() {
-            *head = to.headers[usize::from(!is_direct)].bytes(number, sequence);
-        }
+        head[..LEN].copy_from_slice(&to.headers[usize::from(!is_direct)].bytes(number, sequence));
         let traffic = if is_direct { &mut self.traffic.direct } else { &mut self.traffic.to_relays };
         traffic.add(length);
         Ok(Chosen { outlet, turn, length })

@@ -43,11 +43,9 @@ pub struct Adjacencies<'a> {
 
 impl<'a> Adjacencies<'a> {
     /// Those of the network protocol of a frame.
-    #[inline]
-    pub fn of(&self, packet: &Packet) -> &'a [Adjacency] {
-        let is_v6 =
-            packet.head::<HEADER_LEN>(0).is_some_and(|head| head[LEN..] == ethernet::IPV6.to_be_bytes());
-        if is_v6 { self.v6 } else { self.v4 }
+    #[inline(always)]
+    pub fn of(&self, head: &[u8; HEADER_LEN]) -> &'a [Adjacency] {
+        if head[LEN..] == ethernet::IPV6.to_be_bytes() { self.v6 } else { self.v4 }
     }
 }
 

@@ -41,27 +41,28 @@ impl Switch {
     /// The outlet of a packet, which is then ready to go; `None`, and nothing changed, if it is not one of the usual.
     #[inline(always)]
     fn usual(&mut self, via: u16, packet: &mut Packet, all: Adjacencies<'_>) -> Option<u16> {
-        let glance = Glance::new(packet.head::<HEADER_LEN>(0)?.first_chunk()?);
+        let length = length(packet);
+        let head = packet.data_mut().first_chunk_mut::<HEADER_LEN>()?;
+        let glance = Glance::new(head.first_chunk()?);
         let (node, source) = (glance.node(), glance.source());
         let right = glance.is_usual() & (source != self.me) & (glance.worker() < self.limits.workers);
         if !right || source >= self.limits.nodes {
             return None;
         }
-        let length = length(packet);
         let outlet = if node != self.me {
             // By node, in a full mesh: NONE where there is none that is up.
             let outlet = self.second_ways.get(usize::from(node)).copied().filter(|&outlet| outlet != NONE)?;
             if glance.phase() != Phase::ToRelay {
                 return None;
             }
-            Header::relay(packet.data_mut().first_chunk_mut::<LEN>()?);
+            Header::relay(head.first_chunk_mut()?);
             self.chooser.relayed(node, length);
             if glance.adjacency() != 0 {
                 self.traffic.relayed.add(length);
             }
             outlet
         } else {
-            let adjacency = all.of(packet).get(glance.adjacency() as usize)?;
+            let adjacency = all.of(head).get(glance.adjacency() as usize)?;
             let port = glance.port();
             let line = self.first_line + u32::from(port);
             if port >= self.own_lines || u32::from(adjacency.output) != line {
@@ -70,7 +71,7 @@ impl Switch {
             if self.is_strict && !self.egress.pass(via, self.me, glance) {
                 return None;
             }
-            packet.data_mut().first_chunk_mut::<LEN>()?.copy_from_slice(&adjacency.header[..LEN]);
+            head[..LEN].copy_from_slice(&adjacency.header[..LEN]);
             port.into()
         };
         self.outlets[usize::from(outlet)].charge(length);

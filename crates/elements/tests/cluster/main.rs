@@ -1,8 +1,11 @@
 //! Whole clusters of `ClusterSwitch`es: order, conservation, failure, fairness.
 
+#![allow(clippy::unwrap_used, reason = "what fails here is to be seen")]
+
 mod net;
 
 use cluster::random::Random;
+use cluster::topology::Topology;
 use net::{MS, Net, Setup};
 
 /// Offers packets of 986 bytes (with what a wire adds, 1,010) for some milliseconds: input `i` sends at `load` of its line to
@@ -360,18 +363,33 @@ fn a_node_that_drains_relays_nothing() {
     net.check_books();
 }
 
-/// A 2-ary 2-fly: four nodes with lines, four behind them.
+/// A 2-ary 2-fly: four nodes with lines, four behind them; and a 4-ary one, of 32.
 #[test]
 fn a_multi_stage_network_carries_and_keeps_order() {
-    let links = |me, _| cluster::topology::Topology::fly(2, 2).unwrap().neighbours(me);
-    for order in ["strict", "spray"] {
-        let mut net = Net::new(Setup { shape: "FLY 2 2", nodes: 8, edge: 4, links, ..Setup::mesh(4, order) });
+    let two = Setup {
+        shape: "FLY 2 2",
+        nodes: 8,
+        edge: 4,
+        links: |me, _| Topology::fly(2, 2).unwrap().neighbours(me),
+        ..Setup::mesh(4, "strict")
+    };
+    let four = Setup {
+        shape: "FLY 4 2",
+        nodes: 32,
+        edge: 16,
+        links: |me, _| Topology::fly(4, 2).unwrap().neighbours(me),
+        ..two.clone()
+    };
+    for setup in [two.clone(), Setup { order: "spray", ..two }, four] {
+        let order = setup.order;
+        let mut net = Net::new(setup);
+        let lines = net.setup.edge;
         let mut random = Random::new(9);
         for wire in &mut net.wires {
             wire.delay = 10_000 + random.below(500_000) as u64;
         }
-        drive(&mut net, 60, 0.9, &mut random, |line, _| Some((line + 1) % 4));
-        net.run_for(200 * MS);
+        drive(&mut net, 240 / u64::from(lines), 0.9, &mut random, |line, _| Some((line + 1) % lines));
+        net.run_for(60 * MS);
         assert_eq!(net.undelivered(), 0, "{:?}", net.losses());
         assert_eq!(net.reordered == 0, order == "strict");
         net.check_books();
