@@ -161,7 +161,8 @@ fn gap_is_short(
         fail()?;
         thread::sleep(Duration::from_secs(1));
         let seen = end(probes, pairs)?;
-        assert!(seen.iter().all(|seen| (seen.again, seen.late) == (0, 0)), "{seen:?}");
+        let in_order = seen.iter().all(|seen| (seen.again, seen.late) == (0, 0));
+        assert!(in_order, "{seen:?}\n{}", stage.typed(&["status"])?);
         if seen.iter().all(|seen| seen.gap < LONGEST_GAP) {
             return Ok(());
         }

@@ -49,6 +49,7 @@ impl Stage {
         veth::connect(&cables)?;
         for (host, n) in hosts.iter().zip(1..) {
             veth::finish_frames(host, "eth0")?;
+            in_order(host)?;
             host.set("net/ipv6/conf/all/disable_ipv6", "0")?;
             host.ip(&format!(
                 "address add 10.{n}.0.2/24 dev eth0\nroute add default via 10.{n}.0.1\n\
@@ -187,6 +188,13 @@ impl Stage {
         assert!(left.is_empty(), "{left:?}");
         Ok(())
     }
+}
+
+/// Lets one processor take in whatever comes for a host. Else each does what it was handed itself, and Linux changes the
+/// order of packets when their sender, a node's worker, moves to another processor.
+fn in_order(host: &Namespace) -> Result<()> {
+    let words = ["-c", "echo 1 > /sys/class/net/eth0/queues/rx-0/rps_cpus"];
+    host.run("sh", &words).map(drop)
 }
 
 fn supervisor(inside: &Namespace, directory: &Path) -> Result<Process> {
