@@ -165,9 +165,8 @@ fn commands_of_the_manual_do_what_it_says() -> Result<()> {
                 assert!(makefile.contains(&format!("\n{target}: ")), "{place}");
                 continue;
             }
-            if page == CLUSTER_PAGE {
-                // Of one within the text only that there is such a thing.
-                assert!(in_try_it(&page, &command)? || is_cluster_command(&command), "{place}: {command}");
+            // Of one within the text only that there is such a thing.
+            if page == CLUSTER_PAGE && (in_try_it(&page, &command)? || is_cluster_command(&command)) {
                 continue;
             }
             if command == "export PATH=$PWD/target/release:$PATH" {
