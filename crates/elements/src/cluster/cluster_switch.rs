@@ -9,9 +9,9 @@
 //!
 //! # Arguments
 //! - `NODE`: number of this node.
-//! - `NODES`: nodes of a full mesh. Or `FLY`: `"k n"` for a k-ary n-fly.
+//! - `NODES`: nodes of a full mesh. Or `FLY`: `k n` for a k-ary n-fly.
 //! - `PORTS`: lines of each node that has lines. Default 1.
-//! - `LINKS`: the nodes at the other ends of the links, in the order of their inputs and outputs, such as `"0 2 3"`.
+//! - `LINKS`: the nodes at the other ends of the links, in the order of their inputs and outputs, such as `0 2 3`.
 //!   Default: all neighbours, in ascending order.
 //! - `LINE_RATE`: rate R of a line, such as `10Gbps`. Each frame counts 24 bytes more than it has, as on a wire.
 //! - `LINK_RATE`: rate of an internal link. Default: what carries every admissible matrix, 2 `PORTS` R / k, with k links

@@ -260,3 +260,45 @@ fn nanoseconds(args: &mut Args, name: &'static str, default: u64) -> u64 {
     let time = args.keyword(name, Duration::from_nanos(default));
     u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::testing::errors;
+
+    fn check(arguments: &str, wanted: &[&str]) {
+        let text = errors(&format!("Idle -> s :: ClusterSwitch({arguments}) -> Discard;"));
+        for wanted in wanted {
+            assert!(text.contains(wanted), "no '{wanted}' in\n{text}");
+        }
+        assert_eq!(text.is_empty(), wanted.is_empty(), "{text}");
+    }
+
+    #[test]
+    fn all_mistakes_are_told_at_once() {
+        check("NODE 0, NODES 1, LINE_RATE 1Gbps", &[]);
+        check("NODES 4, LINE_RATE 1Gbps", &["NODE"]);
+        check("NODE 0, LINE_RATE 1Gbps", &["NODES or FLY is missing"]);
+        check("NODE 0, NODES 5000, LINE_RATE 1Gbps", &["more than 4,096 nodes"]);
+        check("NODE 0, NODES 2, FLY 2 2, LINE_RATE 1Gbps", &["either NODES or FLY"]);
+        check("NODE 0, FLY 2, LINE_RATE 1Gbps", &["two numbers wanted"]);
+        check("NODE 0, NODES 4, LINE_RATE 1Gbps", &["1 inputs, a node with 3 links has 4 or 5", "1 outputs"]);
+        check(
+            "NODE 4, NODES 4, PORTS 0, LINE_RATE 1, CONTROL 4, INCARNATION 16, HELLO 1us, ORDER none, POLICY none, WORKERS 65",
+            &[
+                "no node 4, there are 4",
+                "PORTS: out of range, 1 to 255",
+                "LINE_RATE: less than 1 kB/s",
+                "CONTROL: no node with lines 4, there are 4",
+                "INCARNATION: out of range, 0 to 15",
+                "HELLO: less than 1 ms",
+                "ORDER: not one of strict, flowlet, spray, single-path",
+                "POLICY: not one of adaptive, direct-vlb, vlb, flow-hash",
+                "WORKERS: out of range, 1 to 64",
+            ],
+        );
+        check(
+            "NODE 1, NODES 3, LINE_RATE 1Gbps, LINKS 0 1 0 7",
+            &["node 1 is no neighbour", "two links to node 0", "node 7 is no neighbour"],
+        );
+    }
+}

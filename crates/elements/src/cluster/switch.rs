@@ -314,6 +314,7 @@ impl Element for LocalClusterSwitch {
     fn run(&mut self, cx: &Cx<'_>, _: &mut Up<'_>, out: &mut Out<'_>) -> bool {
         let switch = &mut self.switch;
         switch.begin(cx.now);
+        let was_waiting = switch.outlets.iter().any(|outlet| outlet.waiting() > 0);
         switch.outlets.iter_mut().for_each(|outlet| outlet.serve(out));
         if cx.now >= switch.ticked.saturating_add(TICK) {
             switch.tick(cx, out);
@@ -321,7 +322,8 @@ impl Element for LocalClusterSwitch {
         // The timer has gone off.
         switch.armed = 0;
         switch.finish(cx, out);
-        true
+        // A hello now and then is no reason to stay awake.
+        was_waiting
     }
 }
 

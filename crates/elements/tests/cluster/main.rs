@@ -378,7 +378,7 @@ fn a_multi_stage_network_carries_and_keeps_order() {
         nodes: 32,
         edge: 16,
         links: |me, _| Topology::fly(4, 2).unwrap().neighbours(me),
-        ..two.clone()
+        ..Setup::mesh(4, "strict")
     };
     for setup in [two.clone(), Setup { order: "spray", ..two }, four] {
         let order = setup.order;
