@@ -131,7 +131,12 @@ impl Server {
         self.address
     }
 
-    /// Which nodes may follow from now on. Connections of others end with their next word.
+    /// What it serves from.
+    pub fn log(&self) -> &Arc<Log> {
+        &self.shared.log
+    }
+
+    /// Which nodes may follow from now on. Connections of others end when they next say that they live.
     pub fn set_nodes(&self, nodes: &[String]) {
         *lock(&self.shared.nodes) = nodes.to_vec();
         self.shared.log.nodes.retain(|name| nodes.iter().any(|node| node == name));
@@ -307,7 +312,9 @@ impl Connection<'_> {
             })?;
             let now = Instant::now();
             if !current {
-                return Err(ChannelError::Refused("there is a newer connection".to_owned()));
+                return Err(ChannelError::Refused(
+                    "this node has a newer connection, or was taken out".to_owned(),
+                ));
             }
             if moved || channel.is_idle() {
                 moved_at = now;
