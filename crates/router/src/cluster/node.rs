@@ -9,7 +9,8 @@ use crate::config::{Configuration, Reported, reason};
 use crate::linux::{self, Namespaces, Port};
 use crate::run::{RunOptions, Service};
 use control::link::{add_address, link};
-use control::{Cables, Source, Tables};
+use control::replicate::Log;
+use control::{Cables, Control, Settings, Source};
 use nix::sys::prctl::set_pdeathsig;
 use nix::sys::signal::Signal;
 use nix::unistd::getppid;
@@ -40,7 +41,7 @@ pub struct Task {
     /// Arguments for DPDK's EAL.
     pub eal: Vec<String>,
     /// How it comes to its tables.
-    pub replication: Option<Replication>,
+    pub replication: Replication,
     /// The twins of all lines of the cluster, if this is the control node.
     pub twins: Option<Vec<Twin>>,
 }
@@ -89,12 +90,10 @@ pub fn run() -> Result<(), Reported> {
     };
     let serve = |router: &Arc<graph::Router>| {
         namespaces.enter_caller().map_err(|e| e.to_string())?;
-        let replica = task.replication.as_ref();
-        let replica = replica.map(|replication| tables::start(replication, &published, &options.service));
-        let replica = replica.transpose()?;
-        let control = task.twins.as_deref().map(|twins| {
+        let replica = tables::start(&task.replication, &published, &options.service)?;
+        let control = task.twins.as_deref().zip(replica.log.as_ref()).map(|(twins, log)| {
             options.service.status("reading the kernel's routes");
-            control(&namespaces, router, twins, published)
+            control(&namespaces, router, twins, log)
         });
         let control = control.transpose()?;
         let server = Server::start(router.clone(), router.devices().ports(), None);
@@ -113,7 +112,7 @@ fn control(
     namespaces: &Namespaces,
     router: &Arc<graph::Router>,
     twins: &[Twin],
-    tables: Tables,
+    log: &Arc<Log>,
 ) -> Result<(control::Handle, Carriers), String> {
     let hand_over = || -> io::Result<(Vec<u32>, Cables)> {
         namespaces.enter_private()?;
@@ -134,8 +133,9 @@ fn control(
             })?;
         }
     }
-    let control =
-        linux::follow(&numbers, cables, Source::Kernel, tables).map_err(|e| format!("netlink: {e}"))?;
+    let settings = Settings { ports: numbers.clone(), source: Source::Kernel, buffer: Settings::BUFFER };
+    let control = Control::start_replicated(&settings, Some(cables), log);
+    let control = control.map_err(|e| format!("netlink: {e}"))?;
     if !control.wait(FIRST_LOOK) {
         return Err("the kernel's routes cannot be read".to_owned());
     }

@@ -282,7 +282,7 @@ impl Supervisor<'_> {
             Ok(())
         })
         .map_err(|e| format!("node {}: {e}", self.cluster.nodes[place.node].name))?;
-        let task = self.task(place, namespaces);
+        let task = self.task(place, namespaces)?;
         let Some(member) = self.members.get_mut(i) else { return Ok(()) };
         member.start(&task).map_err(|e| format!("node {} cannot be started: {e}", member.name))?;
         let (name, pid) = (member.name.clone(), member.pid().unwrap_or(0));
@@ -290,7 +290,7 @@ impl Supervisor<'_> {
         Ok(())
     }
 
-    fn task(&self, place: &Place, namespaces: &Namespaces) -> Task {
+    fn task(&self, place: &Place, namespaces: &Namespaces) -> Result<Task, String> {
         let (cluster, node) = (self.cluster, &self.cluster.nodes[place.node]);
         let incarnation = life::next(self.directory, &cluster.name, &node.name);
         let twin = |(port, (owner, line)): (&Port, (usize, &super::config::Line))| Twin {
@@ -300,15 +300,15 @@ impl Supervisor<'_> {
             addresses: line.addresses.clone(),
         };
         let twins = self.twins.as_ref().filter(|_| place.node == cluster.control);
-        Task {
+        Ok(Task {
             node: node.name.clone(),
             supervisor: i32::try_from(process::id()).unwrap_or(0),
             namespace: namespace_file(namespaces),
             text: text(cluster, place.node, incarnation, &place.lines),
             eal: cluster.eal.clone(),
-            replication: self.offices.replication(cluster, place.node),
+            replication: self.offices.replication(cluster, place.node)?,
             twins: twins.map(|twins| twins.iter().zip(cluster.lines()).map(twin).collect()),
-        }
+        })
     }
 
     /// Ends all nodes.

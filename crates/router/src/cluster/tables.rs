@@ -90,12 +90,16 @@ impl Offices {
     }
 
     /// What a node is told.
-    pub fn replication(&self, cluster: &Cluster, node: usize) -> Option<Replication> {
-        let papers = self.papers.iter().find(|(number, _)| *number == node)?.1.clone();
+    ///
+    /// # Errors
+    /// If it is not one of the nodes that these were opened for.
+    pub fn replication(&self, cluster: &Cluster, node: usize) -> Result<Replication, String> {
+        let papers = self.papers.iter().find(|(number, _)| *number == node);
+        let papers = papers.map(|(_, papers)| papers.clone()).ok_or("a node without papers")?;
         let name = |node: usize| cluster.nodes.get(node).map_or(String::new(), |node| node.name.clone());
         let others = (0..cluster.nodes.len()).filter(|other| *other != cluster.control).map(name);
         let others = others.collect();
-        Some(Replication {
+        Ok(Replication {
             name: name(node),
             control: name(cluster.control),
             address: self.address,
@@ -127,7 +131,8 @@ fn read(cluster: &Cluster, node: usize) -> Result<Papers, String> {
 
 /// What keeps a node's tables as those of all; dropping it ends that.
 pub struct Replica {
-    /// The control node's.
+    /// The control node's: what changes in its tables is recorded here.
+    pub log: Option<Arc<Log>>,
     _server: Option<Server>,
     /// Another node's.
     _following: Option<Following>,
@@ -143,9 +148,10 @@ pub fn start(replication: &Replication, tables: &Tables, service: &Arc<Service>)
         let settings =
             ServerSettings { listen: address, identity: papers.into(), nodes: others, adopt: ADOPT };
         service.status("waiting for the other nodes");
-        let server = Server::start(&settings, Log::new(tables, Log::ROOM));
-        let lead = |server| Replica { _server: Some(server), _following: None };
-        return server.map(lead).map_err(|e| format!("cannot hand out tables at {address}: {e}"));
+        let log = Log::new(tables, Log::ROOM);
+        let server = Server::start(&settings, log.clone());
+        let server = server.map_err(|e| format!("cannot hand out tables at {address}: {e}"))?;
+        return Ok(Replica { log: Some(log), _server: Some(server), _following: None });
     }
     let settings =
         ClientSettings { control: vec![address], control_name: control, name, identity: papers.into() };
@@ -153,7 +159,7 @@ pub fn start(replication: &Replication, tables: &Tables, service: &Arc<Service>)
         .map_err(|e| format!("cannot follow the control node: {e}"))?;
     service.status("waiting for tables");
     client.wait(FIRST);
-    Ok(Replica { _server: None, _following: Some(Following::new(client, service.clone())?) })
+    Ok(Replica { log: None, _server: None, _following: Some(Following::new(client, service.clone())?) })
 }
 
 /// Follows, and says when it does and when not.
