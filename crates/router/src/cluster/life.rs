@@ -7,7 +7,7 @@ use std::time::SystemTime;
 
 /// The number for a node that starts now. Those that were used are kept in `directory`.
 pub fn next(directory: &Path, cluster: &str, node: &str) -> u8 {
-    let file = directory.join(format!("cluster-{cluster}-{node}.life"));
+    let file = directory.join(format!("cluster-{cluster}.{node}.life"));
     let last = fs::read_to_string(&file).ok().and_then(|text| text.trim().parse::<u8>().ok());
     // After a boot of the machine nothing is known, and others may remember: one in 16 times the same number.
     let clock =

@@ -1,6 +1,7 @@
 //! A node's process, as its supervisor sees it.
 
 use super::node::{COMMAND, Task};
+use super::requests;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use std::fs;
@@ -37,7 +38,7 @@ impl Member {
     /// # Errors
     /// Those of the system.
     pub fn new(directory: &Path, cluster: &str, name: &str) -> io::Result<Member> {
-        let path = directory.join(format!("cluster-{cluster}-{name}.notify"));
+        let path = directory.join(format!("cluster-{cluster}.{name}{}", requests::NEWS));
         let _ = fs::remove_file(&path);
         let news = UnixDatagram::bind(&path)?;
         news.set_nonblocking(true)?;

@@ -23,6 +23,8 @@ const MOST: u64 = 1 << 20;
 
 const PREFIX: &str = "cluster-";
 const SUFFIX: &str = ".sock";
+/// How the names of the sockets end (`cluster-CLUSTER.NODE.notify`) by which nodes tell how they get on.
+pub const NEWS: &str = ".notify";
 
 /// A node, as the supervisor knows it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -102,8 +104,7 @@ impl Desk {
         if UnixStream::connect(&path).is_ok() {
             return Err(format!("cluster {cluster} is running already"));
         }
-        // One that was killed left it.
-        let _ = fs::remove_file(&path);
+        remove_left_over(directory);
         let open = || -> io::Result<UnixListener> {
             let listener = UnixListener::bind(&path)?;
             listener.set_nonblocking(true)?;
@@ -196,14 +197,33 @@ impl Running {
     }
 }
 
+/// Removes what clusters left that were killed: their sockets, and those of their nodes.
+fn remove_left_over(directory: &Path) {
+    for cluster in sockets(directory) {
+        if UnixStream::connect(&cluster.socket).is_err() {
+            let _ = fs::remove_file(&cluster.socket);
+            let of_nodes = format!("{PREFIX}{}.", cluster.name);
+            let entries = fs::read_dir(directory).into_iter().flatten().flatten();
+            for file in entries.map(|entry| entry.file_name().to_string_lossy().into_owned()) {
+                if file.starts_with(&of_nodes) && file.ends_with(NEWS) {
+                    let _ = fs::remove_file(directory.join(file));
+                }
+            }
+        }
+    }
+}
+
 fn running(directory: &Path) -> Vec<Running> {
+    sockets(directory).into_iter().filter(|cluster| UnixStream::connect(&cluster.socket).is_ok()).collect()
+}
+
+fn sockets(directory: &Path) -> Vec<Running> {
     let Ok(entries) = fs::read_dir(directory) else { return Vec::new() };
     let name = |path: &Path| {
         Some(path.file_name()?.to_str()?.strip_prefix(PREFIX)?.strip_suffix(SUFFIX)?.to_owned())
     };
     let found = entries.flatten().map(|entry| entry.path());
-    let found = found.filter_map(|socket| Some(Running { name: name(&socket)?, socket }));
-    found.filter(|cluster| UnixStream::connect(&cluster.socket).is_ok()).collect()
+    found.filter_map(|socket| Some(Running { name: name(&socket)?, socket })).collect()
 }
 
 #[cfg(test)]
@@ -233,6 +253,8 @@ mod tests {
         // What a killed one left does not matter.
         drop(UnixListener::bind(directory.path().join("cluster-c.sock")).unwrap());
         assert!(running(directory.path()).is_empty());
-        Desk::open(directory.path(), "c").unwrap();
+        fs::write(directory.path().join("cluster-c.a.notify"), "").unwrap();
+        Desk::open(directory.path(), "d").unwrap();
+        assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 0);
     }
 }

@@ -89,7 +89,7 @@ fn the_page_does_what_it_says() -> Result<()> {
     let Some(mut running) = running else { panic!("the page starts no cluster") };
     assert!(wait_until("its end", LIMIT, || running.ended())?.success(), "{}", running.last_lines());
     for node in crate::stage::NODES {
-        let _ = fs::remove_file(format!("/run/routebricks/cluster-{name}-{node}.life"));
+        let _ = fs::remove_file(format!("/run/routebricks/cluster-{name}.{node}.life"));
     }
     Ok(())
 }

@@ -177,14 +177,17 @@ impl Stage {
         Ok(())
     }
 
-    /// The files of the cluster that are there, but those that outlive it.
+    /// The files of the cluster.
+    fn files(&self) -> Vec<PathBuf> {
+        let entries = fs::read_dir("/run/routebricks").into_iter().flatten().flatten();
+        let ours = |path: &PathBuf| path.to_string_lossy().contains(&format!("cluster-{}.", self.name));
+        entries.map(|entry| entry.path()).filter(ours).collect()
+    }
+
+    /// No files are there but those that outlive a cluster.
     fn nothing_is_left(&self) -> Result<()> {
-        let left: Vec<PathBuf> = fs::read_dir("/run/routebricks")
-            .cannot(|| "list /run/routebricks".to_owned())?
-            .filter_map(|entry| Some(entry.ok()?.path()))
-            .filter(|path| path.to_string_lossy().contains(&format!("cluster-{}", self.name)))
-            .filter(|path| path.extension().is_none_or(|extension| extension != "life"))
-            .collect();
+        let mut left = self.files();
+        left.retain(|path| path.extension().is_none_or(|extension| extension != "life"));
         assert!(left.is_empty(), "{left:?}");
         Ok(())
     }
@@ -208,9 +211,10 @@ fn supervisor(inside: &Namespace, directory: &Path) -> Result<Process> {
 
 impl Drop for Stage {
     fn drop(&mut self) {
+        self.supervisor.kill();
         // Numbers of lives outlive a cluster; those of a test are nobody's.
-        for node in NODES {
-            let _ = fs::remove_file(format!("/run/routebricks/cluster-{}-{node}.life", self.name));
+        for file in self.files() {
+            let _ = fs::remove_file(file);
         }
     }
 }
