@@ -17,7 +17,7 @@ use lab::{Context, Error, Result};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
-use super::stage::{LIMIT, Stage};
+use lab::twins::{LIMIT, Stage};
 
 /// What the service manager wants to hear from at least this often.
 const WATCHDOG: Duration = Duration::from_millis(1500);
