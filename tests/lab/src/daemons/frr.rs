@@ -1,6 +1,7 @@
 //! FRR.
 
 use std::fs;
+use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
@@ -43,14 +44,19 @@ impl Frr {
     pub fn start(namespace: &Namespace, directory: &Path, daemons: &[&str], lines: &str) -> Result<Frr> {
         let folders = Folders::new(namespace)?;
         fs::create_dir_all(directory).cannot(|| format!("make {}", directory.display()))?;
-        let start = |line: &&str| {
+        let mut started = Vec::new();
+        for line in daemons {
             let (name, more) = line.split_once(' ').unwrap_or((line, ""));
             let words = format!("-N {} -A 127.0.0.1 --log stdout {more}", namespace.name());
             let words: Vec<String> = words.split_whitespace().map(str::to_owned).collect();
-            Process::start(namespace, name, &format!("{DAEMONS}/{name}"), &words, directory)
-        };
-        let daemons: Vec<Process> = daemons.iter().map(start).collect::<Result<_>>()?;
-        let frr = Frr { daemons, folders };
+            started.push(Process::start(namespace, name, &format!("{DAEMONS}/{name}"), &words, directory)?);
+            if name == "zebra" {
+                // A daemon that does not find it tries again ten seconds later.
+                let socket = folders.socket();
+                wait_until("zebra", START, || Ok(UnixStream::connect(&socket).is_ok().then_some(())))?;
+            }
+        }
+        let frr = Frr { daemons: started, folders };
         let mut said = String::new();
         wait_until("FRR", START, || match frr.configure(lines) {
             Ok(()) => Ok(Some(())),
@@ -125,6 +131,10 @@ impl Folders {
             )?;
         }
         Ok(folders)
+    }
+
+    fn socket(&self) -> PathBuf {
+        Path::new("/var/run/frr").join(&self.name).join("zserv.api")
     }
 
     fn paths(&self) -> [PathBuf; 2] {

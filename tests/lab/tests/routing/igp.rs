@@ -77,8 +77,7 @@ fn isis_of_frr() -> Result<()> {
     let stage = stage(&[])?;
     let directory = stage.directory.path();
     let lines = |n: u8, interfaces: &[&str]| {
-        let mut lines =
-            format!("router isis lab\nnet 49.0001.0000.0000.000{n}.00\nis-type level-2-only\nexit\n");
+        let mut lines = String::new();
         for interface in interfaces {
             lines += &format!("interface {interface}\nip router isis lab\nipv6 router isis lab\n");
             lines += match *interface {
@@ -86,6 +85,9 @@ fn isis_of_frr() -> Result<()> {
                 _ => "isis network point-to-point\nisis hello-interval 1\nexit\n",
             };
         }
+        // The address last: with interfaces that come later FRR is slow to tell of them.
+        lines += "router isis lab\nis-type level-2-only\nlsp-gen-interval 1\nspf-interval 1\n";
+        lines += &format!("net 49.0001.0000.0000.000{n}.00\nexit\n");
         lines
     };
     let daemons = ["zebra", "isisd"];
