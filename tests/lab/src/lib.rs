@@ -8,7 +8,7 @@
 //! * routing: [`twins`] is a router that Linux drives with its neighbours, [`daemons`] are FRR and BIRD, [`probe`] is a
 //!   paced stream that tells what was lost and for how long;
 //! * whole stories: [`topology`] and [`router`] set the stage, [`checks`] says what was expected and seen,
-//!   [`pcap_ports`] runs a router on capture files, [`replay`] and [`differential`] judge a router packet by packet.
+//!   [`internet`] puts a router between providers, [`pcap_ports`] runs a router on capture files, [`replay`] and [`differential`] judge a router packet by packet.
 //!
 //! Every check works with any [`router::Router`]. Linux itself is one of them, which proves the checks.
 
@@ -18,6 +18,7 @@ pub mod daemons;
 pub mod differential;
 pub mod error;
 pub mod exchange;
+pub mod internet;
 pub mod linux;
 pub mod netns;
 pub mod output;

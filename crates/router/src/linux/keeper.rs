@@ -116,27 +116,26 @@ pub fn keep(ports: &[Kept]) -> io::Result<()> {
 /// Those of the system. What could not be moved stays.
 pub fn give_back(ports: &[Kept], caller: impl AsFd) -> io::Result<()> {
     let caller = caller.as_fd();
-    let there = LinkChange { namespace: Some(caller.as_raw_fd()), ..LinkChange::default() };
     let mut result = Ok(());
-    let mut back = Vec::new();
     for port in ports {
-        let moved = link(&port.name).and_then(|found| patiently(|| change(found.index, &there)));
+        let moved = link(&port.name).and_then(|found| {
+            // In one go: nobody finds it there in another state. A killed driver leaves it promiscuous, and its XDP program:
+            // with that, the next one gets no XDP socket.
+            let there = LinkChange {
+                namespace: Some(caller.as_raw_fd()),
+                up: Some(port.up),
+                promiscuous: Some(port.promiscuous),
+                no_xdp: found.xdp && !port.xdp,
+                ..LinkChange::default()
+            };
+            patiently(|| change(found.index, &there))
+        });
         match moved {
-            Ok(()) => back.push(port),
-            Err(e) if e.kind() == io::ErrorKind::NotFound => {}
-            Err(e) => result = Err(e),
+            Err(e) if e.kind() != io::ErrorKind::NotFound => result = Err(e),
+            _ => {}
         }
     }
     setns(caller, CloneFlags::CLONE_NEWNET)?;
-    for port in back {
-        // A killed driver leaves it promiscuous, and its XDP program: with that, the next one gets no XDP socket.
-        let found = link(&port.name)?;
-        if found.xdp && !port.xdp {
-            change(found.index, &LinkChange { no_xdp: true, ..LinkChange::default() })?;
-        }
-        let (up, promiscuous) = (Some(port.up), Some(port.promiscuous));
-        change(found.index, &LinkChange { up, promiscuous, ..LinkChange::default() })?;
-    }
     result
 }
 

@@ -4,10 +4,17 @@ use super::Namespaces;
 use super::keeper::{Kept, give_back};
 use control::Cables;
 use control::link::{change, link};
+use control::netlink::Link;
 use control::netlink::request::LinkChange;
 use std::fs;
 use std::io;
 use std::os::fd::AsRawFd;
+use std::thread::sleep;
+use std::time::Duration;
+
+/// How often an interface that is not there is looked for.
+const LOOKS: u32 = 20;
+const PAUSE: Duration = Duration::from_millis(50);
 
 /// A port, as it was found.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -34,7 +41,7 @@ impl Port {
     /// # Errors
     /// What to tell the user.
     pub fn find(name: &str, index: usize) -> Result<Port, String> {
-        let found = link(name).map_err(|e| match e.kind() {
+        let found = wait_for(name).map_err(|e| match e.kind() {
             io::ErrorKind::NotFound => format!("{e}; ports are Linux interfaces of this network namespace"),
             _ => format!("{name}: {e}"),
         })?;
@@ -49,6 +56,17 @@ impl Port {
             xdp: found.xdp,
         })
     }
+}
+
+/// The interface of this name. A router that was killed a moment ago is about to give it back.
+fn wait_for(name: &str) -> io::Result<Link> {
+    for _ in 0..LOOKS {
+        match link(name) {
+            Err(e) if e.kind() == io::ErrorKind::NotFound => sleep(PAUSE),
+            found => return found,
+        }
+    }
+    link(name)
 }
 
 /// Ports that are in the private namespace. Dropping it gives them back.

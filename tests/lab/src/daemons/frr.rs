@@ -94,6 +94,12 @@ impl Frr {
         self.daemons.iter_mut().for_each(Process::kill);
     }
 
+    /// Sends all daemons a signal (`KILL`: they have no time to clean up).
+    pub fn signal(&self, name: &str) -> Result<()> {
+        let ids: Vec<String> = self.daemons.iter().map(|daemon| daemon.id().to_string()).collect();
+        netns::succeed(Command::new("kill").arg(format!("-{name}")).args(ids)).map(drop)
+    }
+
     /// How many routes it has of a protocol, and how many of them it has handed to the kernel (`show ip route summary`).
     pub fn routes(&self, family: &str, protocol: &str) -> Result<(usize, usize)> {
         let said = self.ask(&format!("show {family} route summary"))?;

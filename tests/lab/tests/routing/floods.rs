@@ -49,6 +49,7 @@ fn scans_of_networks_do_not_end_sessions() -> Result<()> {
     let flaps =
         || ours.ask("show bgp neighbors json").map(|said| said.matches("\"connectionsDropped\":0").count());
     let unbroken = flaps()?;
+    assert_eq!(unbroken, 4);
     let fib = stage.fib()?;
     let from = &stage.hosts[0];
     let (four, six) = std::thread::scope(|scope| {

@@ -12,7 +12,7 @@ use lab::twins::Stage;
 use lab::{Error, Result};
 
 use crate::bgp::{bird_neighbour, bird_ours, frr_ours};
-use crate::{alone, stage, wait_for_route};
+use crate::{alone, wait_for_route};
 
 /// The routes that stay, and the one that n2 no longer announces when the daemon is back.
 const STAYS: &str = "10.102.0.0/24";
@@ -28,9 +28,17 @@ fn destinations() -> Vec<IpAddr> {
         .collect()
 }
 
-/// A probe from n1 to n2. n1 sends everything to us, whatever its daemons think.
+/// A router whose neighbours send everything to us, whatever their daemons think.
+fn stage(arguments: &[&str]) -> Result<Stage> {
+    let stage = crate::stage(arguments)?;
+    for (host, n) in stage.hosts.iter().zip(1..) {
+        host.ip(&format!("route add default via 10.{n}.0.1\nroute add default via 2001:db8:{n}::1\n"))?;
+    }
+    Ok(stage)
+}
+
+/// A probe from n1 to n2.
 fn probe(stage: &Stage) -> Result<Probe> {
-    stage.hosts[0].ip("route replace default via 10.1.0.1\nroute replace default via 2001:db8:1::1\n")?;
     Probe::start(&stage.hosts[0], &destinations(), &[&stage.hosts[1]])
 }
 
