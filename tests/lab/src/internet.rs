@@ -72,8 +72,8 @@ impl Internet {
 
     /// For a person.
     pub fn picture() -> &'static str {
-        "h1 10.101.0.2 ─ n1 AS 65001 ─ eth1 ┐\n\
-         \x20             ┌ n2 AS 65002 ─ eth2 ├ routebricks router, FRR as AS 65000\n\
+        " h1 10.101.0.2 ─ n1 AS 65001 ─ eth1 ┐\n\
+         \x20              ┌ n2 AS 65002 ─ eth2 ├ routebricks router, FRR as AS 65000\n\
          any address h2 ┴ n3 AS 65003 ─ eth3 ┘"
     }
 
