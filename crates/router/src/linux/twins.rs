@@ -3,11 +3,12 @@
 use super::Namespaces;
 use super::keeper::{Kept, give_back};
 use control::Cables;
-use control::link::{change, link};
-use control::netlink::Link;
+use control::link::{add_address, addresses, change, link};
 use control::netlink::request::LinkChange;
+use control::netlink::{Address, Link};
 use std::fs;
 use std::io;
+use std::net::IpAddr;
 use std::os::fd::AsRawFd;
 use std::thread::sleep;
 use std::time::Duration;
@@ -33,6 +34,8 @@ pub struct Port {
     pub promiscuous: bool,
     /// It ran an XDP program.
     pub xdp: bool,
+    /// Addresses that somebody has set, with the bits of their prefixes.
+    pub addresses: Vec<(IpAddr, u8)>,
 }
 
 impl Port {
@@ -45,6 +48,7 @@ impl Port {
             io::ErrorKind::NotFound => format!("{e}; ports are Linux interfaces of this network namespace"),
             _ => format!("{name}: {e}"),
         })?;
+        let addresses = addresses(found.index).map_err(|e| format!("{name}: {e}"))?;
         let mac = found.mac.ok_or_else(|| format!("{name} has no Ethernet address"))?;
         Ok(Port {
             name: name.to_owned(),
@@ -54,6 +58,7 @@ impl Port {
             up: found.up,
             promiscuous: found.promiscuous,
             xdp: found.xdp,
+            addresses: addresses.iter().map(|address| (address.local, address.len)).collect(),
         })
     }
 }
@@ -139,6 +144,14 @@ impl<'a> Twins<'a> {
             }
             let twin = link(&port.name)?.index;
             change(twin, &LinkChange { up: Some(port.up), ..LinkChange::default() })?;
+            for (local, len) in port.addresses.iter().copied() {
+                if let Err(e) = add_address(&Address { link: twin, local, len }) {
+                    eprintln!(
+                        "warning: {}: the twin does not take the address {local}/{len}: {e}",
+                        port.name
+                    );
+                }
+            }
             numbers.push(twin);
         }
         Ok((numbers, cables))

@@ -125,6 +125,32 @@ fn packets_longer_than_the_next_link_takes_are_cut_or_refused() -> Result<()> {
 }
 
 #[test]
+fn routes_may_be_narrower_than_their_link() -> Result<()> {
+    if netns::skipped() {
+        return Ok(());
+    }
+    let stage = Stage::new(2, &[])?;
+    stage.hosts[1].ip("link set lo up\naddress add 10.9.0.1/32 dev lo\n")?;
+    stage.wait_for_ping(0, "10.2.0.2", true)?;
+    stage.inside.ip("route add 10.9.0.0/16 via 10.2.0.2 mtu 1300\n")?;
+    stage.wait_for_ping(0, "10.9.0.1", true)?;
+    let long = |size: &str| -> Result<String> {
+        let output = stage.hosts[0].output("ping", &["-c1", "-W2", "-M", "do", "-s", size, "10.9.0.1"])?;
+        Ok(String::from_utf8_lossy(&output.stdout).into_owned())
+    };
+    let printed = long("1400")?;
+    assert!(printed.contains("From 10.1.0.1") && printed.contains("mtu = 1300"), "{printed}");
+    stage.hosts[0].ip("route flush cache\n")?;
+    assert!(long("1272")?.contains("1 received"));
+    // Of full width again, the data plane has it, and lets long packets pass.
+    stage.inside.ip("route replace 10.9.0.0/16 via 10.2.0.2\n")?;
+    stage.hosts[0].ip("route flush cache\n")?;
+    wait_until("long packets to pass", LIMIT, || Ok(long("1400")?.contains("1 received").then_some(())))?;
+    pings_do_not_pass_linux(&stage, "10.9.0.1", "next0")?;
+    stage.end()
+}
+
+#[test]
 fn tcp_passes_at_speed() -> Result<()> {
     if netns::skipped() || missing_program(&["iperf3"]).is_some() {
         println!("skipped: no iperf3");
