@@ -26,7 +26,7 @@ const SHARE6: f64 = 0.18;
 /// Destinations of the probe.
 const FLOWS: usize = 64;
 /// How long learning the table may take.
-const LEARN: Duration = Duration::from_secs(90);
+const LEARN: Duration = Duration::from_secs(300);
 /// How much later than the kernel our table may be complete.
 const BEHIND: Duration = Duration::from_millis(500);
 /// How long a failed neighbour may cost traffic.

@@ -1,12 +1,13 @@
 //! A paced stream of numbered datagrams: what of it is lost, and for how long.
 
 use std::net::{IpAddr, SocketAddr, UdpSocket};
+use std::os::fd::AsRawFd;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-use nix::sys::socket::{setsockopt, sockopt};
+use nix::sys::socket::{self, AddressFamily, SockFlag, SockType, SockaddrStorage, bind, setsockopt, sockopt};
 
 use crate::netns::Namespace;
 use crate::{Context, Error, Result};
@@ -26,7 +27,14 @@ pub struct Probe {
     stop: Arc<AtomicBool>,
     flows: usize,
     sender: JoinHandle<Result<u32>>,
-    receivers: Vec<(Arc<AtomicBool>, JoinHandle<Result<Vec<u32>>>)>,
+    receivers: Vec<Receiver>,
+}
+
+/// A thread that collects numbers until told to stop.
+#[derive(Debug)]
+struct Receiver {
+    stop: Arc<AtomicBool>,
+    thread: JoinHandle<Result<Vec<u32>>>,
 }
 
 /// What became of a stream.
@@ -50,7 +58,7 @@ impl Probe {
             Ok(sockets.into_iter().map(|socket| {
                 let stop = Arc::new(AtomicBool::new(false));
                 let flag = stop.clone();
-                (stop, thread::spawn(move || listen(&socket, &flag)))
+                Receiver { stop, thread: thread::spawn(move || listen(&socket, &flag)) }
             }))
         };
         let receivers: Vec<_> = receivers.iter().map(receive).collect::<Result<_>>()?;
@@ -75,7 +83,7 @@ impl Probe {
         let sent = self.sender.join().map_err(|_| panicked())??;
         thread::sleep(LINGER);
         let mut arrived = vec![false; sent as usize];
-        for (stop, thread) in self.receivers {
+        for Receiver { stop, thread } in self.receivers {
             stop.store(true, Ordering::Relaxed);
             for number in thread.join().map_err(|_| panicked())?? {
                 if let Some(place) = arrived.get_mut(number as usize) {
@@ -101,24 +109,18 @@ fn judge(arrived: &[bool], flows: usize) -> Seen {
     Seen { sent: arrived.len(), lost: arrived.iter().filter(|there| !**there).count(), gap: each * longest }
 }
 
+/// A socket at all addresses of the family of `any`: each family has one of its own on the same port.
 fn socket(any: &str, port: u16) -> Result<UdpSocket> {
     let ip: IpAddr = any.parse().cannot(|| format!("read {any}"))?;
-    // Both families have a socket of their own on one port.
-    let family = if ip.is_ipv4() {
-        nix::sys::socket::AddressFamily::Inet
-    } else {
-        nix::sys::socket::AddressFamily::Inet6
-    };
-    let flags = nix::sys::socket::SockFlag::SOCK_CLOEXEC;
-    let socket = nix::sys::socket::socket(family, nix::sys::socket::SockType::Datagram, flags, None)
-        .cannot(|| "make a socket".to_owned())?;
-    if !ip.is_ipv4() {
+    let family = if ip.is_ipv4() { AddressFamily::Inet } else { AddressFamily::Inet6 };
+    let made = socket::socket(family, SockType::Datagram, SockFlag::SOCK_CLOEXEC, None);
+    let socket = made.cannot(|| "make a socket".to_owned())?;
+    if ip.is_ipv6() {
         setsockopt(&socket, sockopt::Ipv6V6Only, &true).cannot(|| "make a socket for IPv6".to_owned())?;
     }
     setsockopt(&socket, sockopt::RcvBufForce, &BUFFER).cannot(|| "enlarge a socket".to_owned())?;
-    let address = nix::sys::socket::SockaddrStorage::from(SocketAddr::new(ip, port));
-    nix::sys::socket::bind(std::os::fd::AsRawFd::as_raw_fd(&socket), &address)
-        .cannot(|| format!("bind port {port}"))?;
+    let address = SockaddrStorage::from(SocketAddr::new(ip, port));
+    bind(socket.as_raw_fd(), &address).cannot(|| format!("bind port {port}"))?;
     Ok(UdpSocket::from(socket))
 }
 
