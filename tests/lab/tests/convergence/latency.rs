@@ -113,15 +113,19 @@ fn events_reach_the_tables() -> Result<()> {
         let seconds = begun.elapsed().as_secs_f64();
         let status = handle.status();
         let rate = (status.netlink.messages - before) as f64 / seconds;
-        times.sort_unstable();
-        let part = |share: f64| times[((times.len() - 1) as f64 * share) as usize];
-        println!(
-            "{rate:.0} events a second: from the kernel to the tables {:?} in the middle, p99 {:?}, longest {:?}; {} overruns",
-            part(0.5),
-            part(0.99),
-            part(1.0),
-            status.netlink.overruns
-        );
+        report(&mut times, rate, status.netlink.overruns);
     }
     Ok(())
+}
+
+fn report(times: &mut [Duration], rate: f64, overruns: u64) {
+    times.sort_unstable();
+    let part = |share: f64| times[((times.len() - 1) as f64 * share) as usize];
+    println!(
+        "{rate:.0} events a second: from the kernel to the tables {:?} in the middle, p99 {:?}, longest {:?}; \
+         {overruns} overruns",
+        part(0.5),
+        part(0.99),
+        part(1.0),
+    );
 }
