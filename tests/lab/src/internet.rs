@@ -79,7 +79,7 @@ impl Internet {
 
     /// All steps in order.
     pub fn run(&self, checks: &mut Checks) -> Result<()> {
-        checks.heading("FRR learns a full table over the router's ports");
+        checks.heading("FRR learns a large table over the router's ports");
         self.sessions(checks)?;
         self.learn(checks)?;
         checks.heading("traffic between hosts behind the neighbours");
