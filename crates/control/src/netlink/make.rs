@@ -1,8 +1,7 @@
-//! Requests for things that are not there yet: cables and addresses.
+//! Requests for cables that are not there yet.
 
 use super::numbers::*;
 use super::wire::Builder;
-use std::net::IpAddr;
 
 const REQUEST: u16 = 0x1;
 const ACK: u16 = 0x4;
@@ -43,20 +42,6 @@ fn attribute(kind: u16, value: &[u8]) -> Vec<u8> {
     let mut bytes = [&len.to_ne_bytes()[..], &kind.to_ne_bytes(), value].concat();
     bytes.resize(bytes.len().next_multiple_of(4), 0);
     bytes
-}
-
-/// Asks for an address on an interface, in a network with a prefix of so many bits. The answer is an acknowledgement.
-pub fn new_address(index: u32, ip: IpAddr, bits: u8, sequence: u32) -> Vec<u8> {
-    let family = if ip.is_ipv4() { AF_INET } else { AF_INET6 };
-    let mut body = [family, bits, 0, 0, 0, 0, 0, 0];
-    body[4..].copy_from_slice(&index.to_ne_bytes());
-    let message = Builder::new(RTM_NEWADDR, REQUEST | ACK | CREATE, sequence, &body);
-    // IFA_ADDRESS and IFA_LOCAL.
-    match ip {
-        IpAddr::V4(ip) => message.with(1, &ip.octets()).with(2, &ip.octets()),
-        IpAddr::V6(ip) => message.with(1, &ip.octets()).with(2, &ip.octets()),
-    }
-    .bytes()
 }
 
 #[cfg(test)]

@@ -1,14 +1,13 @@
 //! One node, in a process of its own: what its supervisor tells it, and what it does.
 
 use super::carriers::{Carriers, Remote};
-use super::config::Address;
 use super::tables::{self, Replication};
 use crate::api::Server;
 use crate::cli::failed;
-use crate::config::{Configuration, Reported, reason};
+use crate::config::{Configuration, Reported};
 use crate::linux::{self, Namespaces, Port};
 use crate::run::{RunOptions, Service};
-use control::link::{add_address, link};
+use control::link::link;
 use control::replicate::Log;
 use control::{Cables, Control, Settings, Source};
 use nix::sys::prctl::set_pdeathsig;
@@ -55,8 +54,6 @@ pub struct Twin {
     pub node: usize,
     /// The interface of the line, if the control node itself has it.
     pub device: Option<String>,
-    /// What it gets.
-    pub addresses: Vec<Address>,
 }
 
 /// Reads what is to be done, and does it until something asks to stop.
@@ -125,14 +122,6 @@ fn control(
         Ok((numbers, cables))
     };
     let (numbers, cables) = hand_over().map_err(|e| format!("cannot make the twins: {e}"))?;
-    for (twin, number) in twins.iter().zip(&numbers) {
-        for address in &twin.addresses {
-            let added = add_address(*number, address.ip, address.bits);
-            added.map_err(|e| {
-                format!("cannot give {} the address {address}: {}", twin.port.name, reason(&e))
-            })?;
-        }
-    }
     let settings = Settings { ports: numbers.clone(), source: Source::Kernel, buffer: Settings::BUFFER };
     let control = Control::start_replicated(&settings, Some(cables), log);
     let control = control.map_err(|e| format!("netlink: {e}"))?;

@@ -105,11 +105,13 @@ pub fn twins(cluster: &Cluster, places: &[Place]) -> Result<Vec<Port>, String> {
             )
         };
         free(&line.name, places)?;
+        let told = line.addresses.iter().map(|address| (address.ip, address.bits));
         twins.push(Port {
             name: line.name.clone(),
             tap: tap(number),
             mac: mac.ok_or_else(missing)?,
             mtu: port.map_or(cluster.mtu, |port| port.mtu),
+            addresses: port.map_or(&[][..], |port| &port.addresses).iter().copied().chain(told).collect(),
             up: true,
             promiscuous: false,
             xdp: false,

@@ -297,7 +297,6 @@ impl Supervisor<'_> {
             port: port.clone(),
             node: owner,
             device: (owner == place.node).then(|| line.device.clone()),
-            addresses: line.addresses.clone(),
         };
         let twins = self.twins.as_ref().filter(|_| place.node == cluster.control);
         Ok(Task {

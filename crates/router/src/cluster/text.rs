@@ -116,6 +116,7 @@ mod tests {
             tap: String::new(),
             mac: [2, 0, 0, 0, 0, 1],
             mtu: 1500,
+            addresses: Vec::new(),
             up: true,
             promiscuous: false,
             xdp: false,

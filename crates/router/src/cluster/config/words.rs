@@ -1,6 +1,5 @@
 //! Values that are words in the file.
 
-use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::net::IpAddr;
 use std::str::FromStr;
@@ -63,7 +62,7 @@ impl Named for Policy {
 }
 
 /// An address and the length of its network's prefix.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Address {
     /// The address.
     pub ip: IpAddr,
