@@ -1,6 +1,6 @@
 # Everything a developer or a newcomer runs. Each target installs what it lacks (scripts/setup) before it builds.
 .DEFAULT_GOAL := help
-.PHONY: help build demo test bench pins cluster lint doc clean
+.PHONY: help build demo test bench pins cluster convergence lint doc clean
 
 export CARGO_TARGET_DIR ?= $(CURDIR)/target
 # The router that demo and tests of whole routers start.
@@ -10,16 +10,17 @@ export KEEP
 # What `make bench` is to measure, and how; see `make bench BENCH=--help`.
 BENCH ?=
 # Namespaces need root; the build does not.
+comma := ,
 AS_ROOT := $(if $(filter 0,$(shell id -u)),,sudo -E)
 
 help: ## this list
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 build: ## the routebricks command with DPDK ports: target/release/routebricks
 	@scripts/setup build
 	cargo build --release --package router --features dpdk
 
-demo: build ## three Linux hosts joined by a router with a million routes (KEEP=1 leaves it up)
+demo: build ## three Linux hosts and a router with a million routes, then one that FRR drives (KEEP=1 leaves the first up)
 	@scripts/setup lab
 	cargo build --package lab --bin demo
 	$(AS_ROOT) $(CARGO_TARGET_DIR)/debug/demo
@@ -41,6 +42,12 @@ cluster: ## what docs/cluster.md says of throughput and order, in full size: som
 	CLUSTER_MIXTURES=1000 cargo test --release --package cluster --test throughput -- --nocapture
 	CLUSTER_PACKETS=100000000 cargo test --release --package cluster --test order strict_order_is -- --nocapture
 	CLUSTER_SEEDS=100000 cargo test --release --package cluster --lib resequence -- --nocapture
+
+convergence: build ## figures of full tables by BGP, failover, events and dumps (docs/linux-control-plane.md): some minutes
+	@scripts/setup lab
+	cargo test --release --package lab --test convergence \
+		$(if $(AS_ROOT),--config 'target."cfg(unix)".runner=["sudo"$(comma)"-E"]') -- \
+		--ignored --nocapture --test-threads 1
 
 lint: ## format, clippy with and without DPDK, doc links, licences, crate arrows, the manual
 	@scripts/setup build

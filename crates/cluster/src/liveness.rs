@@ -73,6 +73,13 @@ impl Liveness {
         [first.or(lost.then_some(Event::Down)), up.then_some(Event::Up { incarnation })]
     }
 
+    /// For so many nanoseconds nobody looked: what came in that time has not been read yet, and is not missed.
+    pub fn absent(&mut self, nanos: u64) {
+        if let Some((last, _)) = &mut self.heard {
+            *last = last.saturating_add(nanos);
+        }
+    }
+
     /// Finds out what did not come. Call it at least once an interval.
     pub fn poll(&mut self, now: u64) -> Option<Event> {
         if self.up.is_some() && !self.hears(now) {

@@ -1,24 +1,26 @@
 //! What nodes tell each other on internal links beside packets: hellos and markers.
 //!
-//! Both follow an internal header ([`crate::header`]) under [`crate::header::ETHERTYPE_CONTROL`], and are 16 octets:
+//! Both follow an internal header ([`crate::header`]) under [`crate::header::ETHERTYPE_CONTROL`], and begin with 16 octets:
 //!
 //! ```text
-//!  octet 0      1        2..8       8..16
-//!  kind         flags    0          stamp: the sender's clock in nanoseconds
+//!  octet 0      1        2..4       4..8       8..16
+//!  kind         flags    0          spread     stamp: the sender's clock in nanoseconds
 //! ```
 //!
-//! The header has the rest: who, in which incarnation, and for a marker the stream and the number it is about. The version
-//! is the header's. Octets that are 0 here are ignored by who reads them.
+//! A hello goes on with the sender's [`Neighbours`]. The header has the rest: who, in which incarnation, and for a marker the
+//! stream and the number it is about. Its adjacency is 0, which no packet has. The version is the header's. Octets that
+//! are 0 here, and those behind what is known, are ignored by who reads them.
 
 use thiserror::Error;
 
-/// Length of a message.
+/// Length of a message, without what follows a hello.
 pub const LEN: usize = 16;
 
 const HELLO: u8 = 1;
 const MARKER: u8 = 2;
-/// Flag of a hello.
+/// Flags of a hello.
 const HEARS: u8 = 1;
+const DRAINS: u8 = 2;
 
 /// What follows the internal header of a control frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -27,6 +29,10 @@ pub enum Message {
     Hello {
         /// The sender hears the receiver, in the receiver's present incarnation.
         hears: bool,
+        /// The sender asks not to be chosen as relay.
+        drains: bool,
+        /// How far the delays of paths from the receiver to the sender are apart, in microseconds.
+        spread: u32,
         /// The sender's clock, in nanoseconds.
         stamp: u64,
     },
@@ -52,13 +58,16 @@ pub enum MessageError {
 impl Message {
     /// The octets that follow the EtherType.
     pub fn encode(&self) -> [u8; LEN] {
-        let (kind, flags, stamp) = match *self {
-            Message::Hello { hears, stamp } => (HELLO, u8::from(hears) * HEARS, stamp),
-            Message::Marker { stamp } => (MARKER, 0, stamp),
+        let (kind, flags, spread, stamp) = match *self {
+            Message::Hello { hears, drains, spread, stamp } => {
+                (HELLO, (u8::from(hears) * HEARS) | (u8::from(drains) * DRAINS), spread, stamp)
+            }
+            Message::Marker { stamp } => (MARKER, 0, 0, stamp),
         };
         let mut bytes = [0; LEN];
         bytes[0] = kind;
         bytes[1] = flags;
+        bytes[4..8].copy_from_slice(&spread.to_be_bytes());
         bytes[8..].copy_from_slice(&stamp.to_be_bytes());
         bytes
     }
@@ -69,13 +78,70 @@ impl Message {
     ///
     /// [`MessageError::Short`] or [`MessageError::Kind`].
     pub fn decode(bytes: &[u8]) -> Result<Message, MessageError> {
-        let [kind, flags, _, _, _, _, _, _, stamp @ ..] =
+        let [kind, flags, _, _, a, b, c, d, stamp @ ..] =
             *bytes.first_chunk::<LEN>().ok_or(MessageError::Short)?;
         let stamp = u64::from_be_bytes(stamp);
+        let spread = u32::from_be_bytes([a, b, c, d]);
         match kind {
-            HELLO => Ok(Message::Hello { hears: flags & HEARS != 0, stamp }),
+            HELLO => {
+                Ok(Message::Hello { hears: flags & HEARS != 0, drains: flags & DRAINS != 0, spread, stamp })
+            }
             MARKER => Ok(Message::Marker { stamp }),
             _ => Err(MessageError::Kind),
+        }
+    }
+}
+
+/// The nodes to which the sender of a hello has a link that is up: a number of nodes in 2 octets, and a bit for each, node
+/// 0 being the highest of the first octet.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Neighbours {
+    nodes: u16,
+    bits: Box<[u8]>,
+}
+
+impl Neighbours {
+    /// None of so many nodes.
+    pub fn new(nodes: u16) -> Neighbours {
+        Neighbours { nodes, bits: vec![0; usize::from(nodes).div_ceil(8)].into() }
+    }
+
+    /// Whether there is a link to this node.
+    pub fn has(&self, node: u16) -> bool {
+        let octet = self.bits.get(usize::from(node / 8)).copied().unwrap_or(0);
+        octet & 0x80 >> (node % 8) != 0
+    }
+
+    /// Says whether there is a link to a node; nodes out of range have none.
+    pub fn set(&mut self, node: u16, up: bool) {
+        if node < self.nodes
+            && let Some(octet) = self.bits.get_mut(usize::from(node / 8))
+        {
+            let bit = 0x80 >> (node % 8);
+            *octet = if up { *octet | bit } else { *octet & !bit };
+        }
+    }
+
+    /// Drops all that are not among these, too.
+    pub fn retain(&mut self, others: &Neighbours) {
+        self.bits.iter_mut().zip(&others.bits).for_each(|(octet, other)| *octet &= other);
+    }
+
+    /// The octets that follow a hello.
+    pub fn encode(&self) -> impl Iterator<Item = u8> {
+        self.nodes.to_be_bytes().into_iter().chain(self.bits.iter().copied())
+    }
+
+    /// Takes over what follows a hello, and says whether that changed anything. What is not about the same number of nodes, or
+    /// cut short, changes nothing.
+    pub fn read(&mut self, bytes: &[u8]) -> bool {
+        let Some((nodes, bits)) = bytes.split_first_chunk() else { return false };
+        match bits.get(..self.bits.len()) {
+            Some(bits) if u16::from_be_bytes(*nodes) == self.nodes && *bits != *self.bits => {
+                self.bits.copy_from_slice(bits);
+                true
+            }
+            _ => false,
         }
     }
 }
@@ -86,10 +152,11 @@ mod tests {
 
     #[test]
     fn messages_are_read_as_written() {
-        let hello = Message::Hello { hears: true, stamp: 0x0102_0304_0506_0708 };
-        assert_eq!(hello.encode(), [1, 1, 0, 0, 0, 0, 0, 0, 1, 2, 3, 4, 5, 6, 7, 8]);
-        for message in [hello, Message::Hello { hears: false, stamp: u64::MAX }, Message::Marker { stamp: 7 }]
-        {
+        let hello =
+            Message::Hello { hears: true, drains: false, spread: 0x0A0B_0C0D, stamp: 0x0102_0304_0506_0708 };
+        assert_eq!(hello.encode(), [1, 1, 0, 0, 10, 11, 12, 13, 1, 2, 3, 4, 5, 6, 7, 8]);
+        let drains = Message::Hello { hears: false, drains: true, spread: u32::MAX, stamp: u64::MAX };
+        for message in [hello, drains, Message::Marker { stamp: 7 }] {
             assert_eq!(Message::decode(&message.encode()), Ok(message));
             assert_eq!(Message::decode(&message.encode()[..LEN - 1]), Err(MessageError::Short));
         }
@@ -102,7 +169,29 @@ mod tests {
             bytes[0] = kind;
             assert_eq!(Message::decode(&bytes), Err(MessageError::Kind));
         }
-        let bytes = [1, 0xFE, 9, 9, 9, 9, 9, 9, 0, 0, 0, 0, 0, 0, 0, 5];
-        assert_eq!(Message::decode(&bytes), Ok(Message::Hello { hears: false, stamp: 5 }));
+        let bytes = [1, 0xFC, 9, 9, 0, 0, 0, 2, 0, 0, 0, 0, 0, 0, 0, 5];
+        let hello = Message::Hello { hears: false, drains: false, spread: 2, stamp: 5 };
+        assert_eq!(Message::decode(&bytes), Ok(hello));
+    }
+
+    #[test]
+    fn neighbours_are_read_as_written() {
+        let mut sent = Neighbours::new(11);
+        [0, 7, 8, 10, 11, 16, 4095].into_iter().for_each(|node| sent.set(node, true));
+        sent.set(7, false);
+        let bytes: Vec<u8> = sent.encode().collect();
+        assert_eq!(bytes, [0, 11, 0x80, 0xA0]);
+        let mut read = Neighbours::new(11);
+        assert!(read.read(&[&bytes[..], &[9]].concat()), "what follows is ignored");
+        assert!(!read.read(&bytes), "nothing new");
+        assert_eq!((0..4096).filter(|&node| read.has(node)).collect::<Vec<_>>(), [0, 8, 10]);
+        for wrong in [&bytes[..3], &bytes[..1], &[0, 12, 0xFF, 0xFF], &[]] {
+            assert!(!read.read(wrong));
+        }
+        assert_eq!(read, sent);
+        let mut others = Neighbours::new(11);
+        [8, 9, 10].into_iter().for_each(|node| others.set(node, true));
+        read.retain(&others);
+        assert_eq!((0..11).filter(|&node| read.has(node)).collect::<Vec<_>>(), [8, 10]);
     }
 }

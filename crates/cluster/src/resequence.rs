@@ -152,6 +152,18 @@ impl<T> Resequencer<T> {
         self.counts
     }
 
+    /// The life of the input node that its packets come from.
+    pub fn incarnation(&self) -> u8 {
+        self.incarnation
+    }
+
+    /// Takes out what waits, in no order, when the stream is given up with all that is in it.
+    pub fn drain(&mut self) -> impl Iterator<Item = T> {
+        self.held = 0;
+        self.waiting.clear();
+        self.slots.iter_mut().filter_map(Option::take).map(|held| held.item)
+    }
+
     /// Changes the deadline, in nanoseconds, for those that wait, too.
     pub fn set_deadline(&mut self, deadline: u64) {
         self.deadline = deadline;
@@ -188,6 +200,23 @@ impl<T> Resequencer<T> {
             return Ok(());
         }
         self.accept_other(path, incarnation, sequence, item, now, out)
+    }
+
+    /// Whether a packet that came by `path` with this number is simply the next, while none waits. Then it is delivered; if
+    /// not, nothing has changed, and it is for [`Resequencer::accept`].
+    #[inline]
+    pub fn pass(&mut self, path: usize, incarnation: u8, sequence: u32) -> bool {
+        if sequence == low(self.next)
+            && incarnation == self.incarnation
+            && self.held == 0
+            && let Some(Some(floor)) = self.floors.get_mut(path)
+        {
+            *floor = (*floor).max(self.next + 1);
+            self.pass_next();
+            self.probation = None;
+            return true;
+        }
+        false
     }
 
     /// A packet that is not simply the next.
@@ -422,6 +451,13 @@ impl<T> Resequencer<T> {
 
     #[inline]
     fn deliver(&mut self, item: T, out: &mut Vec<T>) {
+        self.pass_next();
+        out.push(item);
+    }
+
+    /// The next number is delivered.
+    #[inline]
+    fn pass_next(&mut self) {
         if self.missing_count > 0 {
             let slot = self.slot(self.next);
             self.missing_count -= usize::from(self.missing[slot]);
@@ -429,7 +465,6 @@ impl<T> Resequencer<T> {
         }
         self.next += 1;
         self.counts.delivered += 1;
-        out.push(item);
     }
 }
 

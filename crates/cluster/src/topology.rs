@@ -34,6 +34,9 @@ pub enum TopologyError {
 }
 
 impl Topology {
+    /// One node alone.
+    pub const ONE: Topology = Topology { radix: 1, columns: 1, rows: 1 };
+
     /// Every node has a link to every other.
     ///
     /// # Errors
@@ -95,6 +98,17 @@ impl Topology {
         let weight = self.radix.pow(column.into());
         let digit = row / weight % self.radix;
         (column + 1) % self.columns * self.rows + row - digit * weight + link * weight
+    }
+
+    /// The number of the link that leads from a node to another, if there is one.
+    pub fn link_to(&self, node: u16, peer: u16) -> Option<u16> {
+        (0..self.radix).find(|&link| node != peer && self.peer(node, link) == peer)
+    }
+
+    /// The nodes at the other ends of a node's links, in or out, in ascending order.
+    pub fn neighbours(&self, node: u16) -> Vec<u16> {
+        let joined = |&peer: &u16| self.link_to(node, peer).or(self.link_to(peer, node)).is_some();
+        (0..self.nodes()).filter(joined).collect()
     }
 
     /// The number of the link that a packet on its second way takes from a node towards its output node.
@@ -190,6 +204,19 @@ mod tests {
                 }
             }
         }
+    }
+
+    #[test]
+    fn neighbours_are_those_with_a_link_in_or_out() {
+        let mesh = Topology::mesh(4).unwrap();
+        assert_eq!(mesh.neighbours(2), [0, 1, 3]);
+        assert_eq!((mesh.link_to(2, 3), mesh.link_to(2, 2)), (Some(3), None));
+        assert_eq!(Topology::ONE.neighbours(0), []);
+        // Column 0 has digit 0 of the row to choose, column 1 digit 1.
+        let fly = Topology::fly(2, 2).unwrap();
+        assert_eq!(fly.neighbours(0), [4, 5, 6]);
+        assert_eq!([4, 5, 6].map(|peer| fly.link_to(0, peer)), [Some(0), Some(1), None]);
+        assert_eq!([4, 5, 6].map(|peer| fly.link_to(peer, 0)), [Some(0), None, Some(0)]);
     }
 
     #[test]

@@ -1,11 +1,12 @@
-//! Changes of interfaces, made at once: names, addresses, and moves between network namespaces.
+//! Interfaces looked at and changed at once: names, addresses, and moves between network namespaces.
 
-use crate::netlink::request::{LinkChange, Topic, dump, set_link};
-use crate::netlink::wire::Messages;
-use crate::netlink::{Action, Link, Message, decode};
+use crate::netlink::request::{self, LinkChange, Topic, dump, set_link};
+use crate::netlink::wire::{Messages, Raw};
+use crate::netlink::{Action, Address, Link, Message, decode};
 use crate::socket::{NetlinkSocket, Read};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use std::io;
+use std::net::IpAddr;
 use std::os::fd::AsFd;
 
 /// Room for one datagram: the kernel uses at most 32 KiB.
@@ -48,8 +49,48 @@ pub fn change(index: u32, change: &LinkChange<'_>) -> io::Result<()> {
     })
 }
 
+/// The addresses of an interface that somebody has set and that mean something beyond their link.
+///
+/// # Errors
+/// Those of the system.
+pub fn addresses(index: u32) -> io::Result<Vec<Address>> {
+    /// Not for a time, as those that DHCP or a router has told.
+    const PERMANENT: u8 = 0x80;
+    let mut addresses = Vec::new();
+    converse_raw(&dump(Topic::Addresses, 1), |raw| match decode(raw) {
+        Message::Address(action, address) if action != Action::Remove => {
+            let is_permanent = raw.body.get(2).is_some_and(|flags| flags & PERMANENT != 0);
+            let is_local = matches!(address.local, IpAddr::V6(ip) if ip.is_unicast_link_local());
+            if address.link == index && is_permanent && !is_local {
+                addresses.push(address);
+            }
+            None
+        }
+        Message::Done { .. } => Some(Ok(())),
+        _ => None,
+    })?;
+    Ok(addresses)
+}
+
+/// Gives an interface an address, unless it has it.
+///
+/// # Errors
+/// Those of the system.
+pub fn add_address(address: &Address) -> io::Result<()> {
+    let done = converse(&request::add_address(address, 1), |message| match message {
+        Message::Answer { errno: 0, .. } => Some(Ok(())),
+        _ => None,
+    });
+    done.or_else(|e| if e.kind() == io::ErrorKind::AlreadyExists { Ok(()) } else { Err(e) })
+}
+
 /// Sends a request and hands over what comes back until `take` has enough.
 fn converse(request: &[u8], mut take: impl FnMut(Message) -> Option<io::Result<()>>) -> io::Result<()> {
+    converse_raw(request, |raw| take(decode(raw)))
+}
+
+/// The same with messages as they come; none of them is an error.
+fn converse_raw(request: &[u8], mut take: impl FnMut(&Raw<'_>) -> Option<io::Result<()>>) -> io::Result<()> {
     /// Milliseconds that the kernel may think about it.
     const PATIENCE: u16 = 5_000;
     let socket = NetlinkSocket::open(0, 1 << 20)?;
@@ -64,8 +105,8 @@ fn converse(request: &[u8], mut take: impl FnMut(Message) -> Option<io::Result<(
                         Message::Answer { errno, .. } if errno != 0 => {
                             return Err(io::Error::from_raw_os_error(errno));
                         }
-                        message => {
-                            if let Some(done) = take(message) {
+                        _ => {
+                            if let Some(done) = take(&raw) {
                                 return done;
                             }
                         }

@@ -7,6 +7,7 @@ pub mod analysis;
 mod anno_offset;
 pub mod basic;
 pub mod classify;
+pub mod cluster;
 mod color;
 pub mod device;
 mod docs;
@@ -36,6 +37,7 @@ static LAYERS: &[&[&dyn AnyClass]] = &[
     classify::CLASSES,
     queue::CLASSES,
     shape::CLASSES,
+    cluster::CLASSES,
     analysis::CLASSES,
     basic::CLASSES,
     #[cfg(test)]

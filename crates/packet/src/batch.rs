@@ -244,6 +244,9 @@ impl Batch {
         let Some(mut frame) = self.0.take() else { return };
         // From here on the packets are nobody's until they are in a bin: a panic would leak them, and no more.
         let len = std::mem::replace(&mut frame.len, 0);
+        if let [Batch(first @ None), Batch(second @ None)] = bins {
+            return (*first, *second) = part(frame, &facts[..len], bin);
+        }
         for (slot, fact) in frame.packets[..len].iter().zip(&facts[..len]) {
             let to = bins[bin(*fact)].0.get_or_insert_with(frame::take);
             let end = to.len;
@@ -364,6 +367,45 @@ impl Batch {
         }
         sent
     }
+}
+
+/// Deals the packets of a frame, one for each of `facts`, to two that are empty: each is written to both, and counted in
+/// one. So the counts stay in registers, where [`Batch::deal`] waits for each to come back from memory.
+///
+/// # Panics
+/// If a bin is neither 0 nor 1.
+#[inline]
+fn part<T: Copy>(
+    mut frame: Box<Frame>,
+    facts: &[T],
+    bin: impl Fn(T) -> usize,
+) -> (Option<Box<Frame>>, Option<Box<Frame>>) {
+    let mut other = frame::take();
+    let (mut ends, mut bins) = ([0, 0], 0);
+    for (i, fact) in facts.iter().enumerate() {
+        let bin = bin(*fact);
+        bins |= bin;
+        // SAFETY: slots are read in order and written at most as far (`ends` add up to i): each packet is read once, and of
+        // the two copies only the one that is counted will be a packet.
+        let packet = unsafe { std::ptr::read(&frame.packets[i]) };
+        let (first, second) = (&mut frame.packets[ends[0]], &mut other.packets[ends[1]]);
+        // SAFETY: as above; MaybeUninit<Packet> is not dropped.
+        unsafe {
+            std::ptr::copy_nonoverlapping(&raw const packet, first, 1);
+            std::ptr::copy_nonoverlapping(&raw const packet, second, 1);
+        }
+        ends = [ends[0] + (bin ^ 1), ends[1] + bin];
+    }
+    assert!(bins < 2, "no such bin");
+    (frame.len, other.len) = (ends[0], ends[1]);
+    let keep = |frame: Box<Frame>| {
+        if frame.len > 0 {
+            return Some(frame);
+        }
+        frame::recycle(frame);
+        None
+    };
+    (keep(frame), keep(other))
 }
 
 impl Drop for Batch {

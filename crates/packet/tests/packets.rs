@@ -231,5 +231,41 @@ fn packets_are_dealt_out_in_order() {
     );
     Batch::empty().deal(&[], &mut bins, |port: usize| port);
     bins.into_iter().for_each(Batch::free);
+    // Two empty ones have a way of their own.
+    for (facts, dealt) in [
+        ([1, 0, 1, 1, 0], [vec![1, 4], vec![0, 2, 3]]),
+        ([0; 5], [vec![0, 1, 2, 3, 4], vec![]]),
+        ([1; 5], [vec![], vec![0, 1, 2, 3, 4]]),
+    ] {
+        let mut bins = [Batch::empty(), Batch::empty()];
+        batch(0..5).deal(&facts, &mut bins, |port| port);
+        assert_eq!(bins.each_ref().map(tags), dealt);
+        bins.into_iter().for_each(Batch::free);
+    }
+    assert_eq!(pool.in_use(), 0);
+}
+
+#[test]
+fn a_packet_for_no_bin_is_refused() {
+    let pool = Pool::heap(64, 64);
+    let deal = || {
+        let batch: Batch = (0..3).map(|tag| pool.packet(&[tag]).unwrap()).collect();
+        batch.deal(&[0, 2, 1], &mut [Batch::empty(), Batch::empty()], |port| port);
+    };
+    assert!(std::panic::catch_unwind(std::panic::AssertUnwindSafe(deal)).is_err());
+}
+
+#[test]
+fn all_packets_of_a_full_batch_are_dealt_out() {
+    let pool = Pool::heap(512, 64);
+    let batch: Batch = (0..256).map(|tag| pool.packet(&[tag as u8]).unwrap()).collect();
+    let mut bins = [Batch::empty(), Batch::empty()];
+    let facts: Vec<usize> = (0..256).map(|i| i * 7 / 3 % 2).collect();
+    batch.deal(&facts, &mut bins, |port| port);
+    for (bin, kept) in bins.iter().enumerate() {
+        let want: Vec<u8> = (0..=255).filter(|i| facts[usize::from(*i)] == bin).collect();
+        assert_eq!(kept.iter().map(|p| p.data()[0]).collect::<Vec<_>>(), want);
+    }
+    bins.into_iter().for_each(Batch::free);
     assert_eq!(pool.in_use(), 0);
 }

@@ -2,6 +2,8 @@
 
 use std::collections::BTreeMap;
 use std::env;
+use std::io::{Read, Write};
+use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus};
 use std::time::Duration;
@@ -144,6 +146,25 @@ impl Routebricks {
     pub fn losses(&self) -> Result<BTreeMap<String, u64>> {
         let loss = |row: &Value| Some((row["loss"].as_str()?.to_owned(), row["packets"].as_u64()?));
         Ok(self.rows("drops")?.iter().filter_map(loss).filter(|(_, packets)| *packets > 0).collect())
+    }
+
+    /// What a handler says, such as `rt0.count`, asked by the router's own socket: quicker than a process.
+    pub fn handler(&self, element: &str, handler: &str) -> Result<String> {
+        let name = format!("routebricks/{}.sock", self.process.id());
+        let root = nix::unistd::geteuid().is_root();
+        let path = if root { Path::new("/run").join(name) } else { self.runtime.join(name) };
+        let what = || format!("read {element}.{handler}");
+        let mut socket = UnixStream::connect(&path).cannot(what)?;
+        let request =
+            format!("GET /handlers/{element}/{handler} HTTP/1.1\r\nHost: lab\r\nConnection: close\r\n\r\n");
+        socket.write_all(request.as_bytes()).cannot(what)?;
+        let mut answer = String::new();
+        socket.read_to_string(&mut answer).cannot(what)?;
+        let (head, body) = answer.split_once("\r\n\r\n").unwrap_or_default();
+        match head.starts_with("HTTP/1.1 200") {
+            true => Ok(body.trim_end().to_owned()),
+            false => Err(Error::new(format!("{element}.{handler}: {answer}"))),
+        }
     }
 
     /// What the same binary, run beside it with `--pid`, prints.

@@ -223,7 +223,7 @@ fn host(link: Link) -> String {
 }
 
 /// `N of M answered`, from ping's closing lines.
-fn answered(printed: &str) -> String {
+pub fn answered(printed: &str) -> String {
     let Some(line) = printed.lines().find(|line| line.contains("packets transmitted")) else {
         return "no statistics".to_owned();
     };
@@ -241,7 +241,7 @@ fn refusal(printed: &str) -> String {
 }
 
 /// The addresses in the second column of traceroute's lines, in order.
-fn hops(printed: &str) -> String {
+pub fn hops(printed: &str) -> String {
     let lines = printed.lines().skip(1);
     lines.filter_map(|line| line.split_whitespace().nth(1)).collect::<Vec<_>>().join(" ")
 }

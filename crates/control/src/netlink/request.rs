@@ -1,5 +1,6 @@
 //! What we ask the kernel.
 
+use super::Address;
 use super::numbers::*;
 use super::wire::Builder;
 use std::net::IpAddr;
@@ -62,6 +63,21 @@ pub fn resolve(link: u32, ip: IpAddr) -> Vec<u8> {
     match ip {
         IpAddr::V4(ip) => message.with(1, &ip.octets()),
         IpAddr::V6(ip) => message.with(1, &ip.octets()),
+    }
+    .bytes()
+}
+
+/// Asks for an address of an interface, which nobody else has: it can be used at once. The answer is an acknowledgement.
+pub fn add_address(address: &Address, sequence: u32) -> Vec<u8> {
+    const CREATE: u16 = 0x400;
+    const NO_DUPLICATE_DETECTION: u8 = 2;
+    let family = if address.local.is_ipv4() { AF_INET } else { AF_INET6 };
+    let [a, b, c, d] = address.link.to_ne_bytes();
+    let body = [family, address.len, NO_DUPLICATE_DETECTION, 0, a, b, c, d];
+    let message = Builder::new(RTM_NEWADDR, REQUEST | ACK | CREATE, sequence, &body);
+    match address.local {
+        IpAddr::V4(ip) => message.with(1, &ip.octets()).with(2, &ip.octets()),
+        IpAddr::V6(ip) => message.with(1, &ip.octets()).with(2, &ip.octets()),
     }
     .bytes()
 }

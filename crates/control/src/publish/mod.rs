@@ -231,8 +231,7 @@ impl Publisher {
         self.ports.contains_key(&link)
     }
 
-    /// What interfaces have changed in that decides where packets go: nothing, their address or MTU, or whether they can be
-    /// used.
+    /// What interfaces have changed in that decides where packets go: nothing, their address, or how they can be used.
     fn changed_links(&mut self, kernel: &mut Model) -> LinkNews {
         let mut news = LinkNews::None;
         for index in kernel.links.take_changed() {
@@ -241,7 +240,8 @@ impl Publisher {
                 Some(new) => self.links.insert(index, new),
                 None => self.links.remove(&index),
             };
-            let usable = |state: Option<LinkState>| state.map(|state| (state.up, state.carrier));
+            // Which routes are narrower than their link depends on its MTU.
+            let usable = |state: Option<LinkState>| state.map(|state| (state.up, state.carrier, state.mtu));
             if usable(old) != usable(new) {
                 return self.all_links(kernel);
             }

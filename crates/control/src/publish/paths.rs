@@ -2,7 +2,7 @@
 
 use super::groups::{AllSets, standing_for};
 use super::{BLACKHOLE, OBJECTS, PUNT, punt};
-use crate::kernel::{Entry, Model, Routes};
+use crate::kernel::{Entry, Model, Routes, ways};
 use crate::netlink::{Hop, Hops, Kind, LOCAL_TABLE, MAIN_TABLE, ObjectTarget};
 use fib::{Address, Family, NextHop, Prefix};
 use std::collections::{HashMap, HashSet};
@@ -94,12 +94,24 @@ impl View<'_> {
             Kind::Blackhole => Some(NextHop { gateway: None, port: BLACKHOLE }),
             // Linux has the same route, and answers as it says.
             Kind::Local | Kind::Unreachable | Kind::Prohibit | Kind::Throw => Some(punt()),
+            // Linux knows how to refuse or cut what is longer than the route allows.
+            Kind::Unicast if self.is_narrow(entry) => Some(punt()),
             Kind::Unicast => match &entry.hops {
                 Hops::None => Some(punt()),
                 Hops::One(hop) => self.of_hop(hop),
                 Hops::Many(hops) => self.of_many::<A>(hops),
                 Hops::Object(id) => self.of_object(*id),
             },
+        }
+    }
+
+    /// True if the route allows only packets that are shorter than those of a link that it leads to.
+    fn is_narrow(&self, entry: &Entry) -> bool {
+        let Some(mtu) = entry.mtu.filter(|mtu| *mtu > 0) else { return false };
+        let is_wide = |hop: &Hop| self.kernel.links.get(hop.link).is_some_and(|link| link.mtu > mtu);
+        match &entry.hops {
+            Hops::Object(id) => self.members(*id).iter().any(|(hop, _)| is_wide(hop)),
+            hops => ways(hops).any(|(hop, _)| is_wide(&hop)),
         }
     }
 

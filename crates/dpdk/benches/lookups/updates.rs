@@ -127,13 +127,15 @@ struct Reading<'r> {
     addresses: &'r [u32],
 }
 
-/// Updates of `writer` beside lookups of a thread of its own, on a core of its own.
+/// Updates of `writer` beside lookups of a thread of its own, on a core of its own. `elsewhere` updates a table that nobody
+/// reads: what lookups lose beside it they lose to the machine, whose cores may be two threads of one.
 fn measure(
     report: &Report,
     name: &str,
     reading: &Reading<'_>,
     look_up: LookUp<'_>,
     writer: &mut dyn Writer,
+    mut elsewhere: Option<&mut dyn Writer>,
 ) -> Result<(), String> {
     let Reading { options, routes, addresses } = reading;
     let (done, looked_up, ready) = (AtomicBool::new(false), AtomicU64::new(0), Barrier::new(2));
@@ -153,11 +155,11 @@ fn measure(
             pinned
         });
         ready.wait();
-        let mut at = 0;
+        let (mut at, mut at_elsewhere) = (0, 0);
         for (kind, what) in
             [(Kind::Change, "next hops changed"), (Kind::Flap, "routes withdrawn and announced")]
         {
-            let (mut updates, mut alone, mut kept) = (Vec::new(), Vec::new(), Vec::new());
+            let [mut updates, mut alone, mut kept, mut machine, mut shared] = [const { Vec::new() }; 5];
             for _ in 0..PAIRS {
                 // Updates, seconds, seconds of this thread's processor time, millions of lookups a second.
                 let span = |work: &mut dyn FnMut() -> u64| {
@@ -177,10 +179,20 @@ fn measure(
                 updates.push(made / took / 1e6);
                 alone.push(made / cpu / 1e6);
                 kept.push(beside / quiet);
+                if let Some(other) = elsewhere.as_deref_mut() {
+                    let (.., busy) =
+                        span(&mut || write(other, kind, routes, options.next_hops, &mut at_elsewhere));
+                    machine.push(busy / quiet);
+                    shared.push(beside / busy);
+                }
             }
             report.figure("updates", name, Some(what), "M/s", &updates);
             report.figure("updates per processor second", name, Some(what), "M/s", &alone);
             report.figure("reader's rate beside updates", name, Some(what), "x", &kept);
+            if elsewhere.is_some() {
+                report.figure("reader's rate, other table", name, Some(what), "x", &machine);
+                report.figure("reader's rate, this to other", name, Some(what), "x", &shared);
+            }
         }
         done.store(true, Ordering::Relaxed);
         reading.join().map_err(|_| "the reader panicked".to_owned())?
@@ -206,7 +218,7 @@ pub fn run(
         reader.lookups(batch, &mut hops[..batch.len().min(MOST)]);
         std::hint::black_box(&hops);
     };
-    measure(report, "rte_fib", &reading, &look_up, &mut Theirs { fib: rival, routes })?;
+    measure(report, "rte_fib", &reading, &look_up, &mut Theirs { fib: rival, routes }, None)?;
 
     let rib: Rib<u32> = routes.iter().map(|route| (route.prefix, hop(route))).collect();
     let fib = Dir24_8::build(&rib);
@@ -214,14 +226,21 @@ pub fn run(
         fib.lookup_batch(reader, batch, hops);
         std::hint::black_box(hops);
     };
-    measure(report, "Rib and Dir24_8", &reading, &look_up, &mut Direct { fib: &fib, rib, routes })?;
+    let twin = Dir24_8::build(&rib);
+    let mut other = Direct { fib: &twin, rib: rib.clone(), routes };
+    let mut writer = Direct { fib: &fib, rib, routes };
+    measure(report, "Rib and Dir24_8", &reading, &look_up, &mut writer, Some(&mut other))?;
+    drop((writer, other));
 
-    let table = RouteTable::new(Dir24_8::new());
     let changes: Vec<_> = routes.iter().map(|route| RouteChange::Set(*route)).collect();
-    table.apply(&changes).map_err(|e| e.to_string())?;
+    let [table, twin] = [(); 2].map(|()| RouteTable::new(Dir24_8::new()));
+    for table in [&table, &twin] {
+        table.apply(&changes).map_err(|e| e.to_string())?;
+    }
     let look_up = |reader: &mut Reader, hops: &mut [Option<NextHopId>], batch: &[u32]| {
         table.lookup_batch(reader, batch, hops);
         std::hint::black_box(hops);
     };
-    measure(report, "RouteTable of Dir24_8", &reading, &look_up, &mut Transactions { table: &table, routes })
+    let [mut writer, mut other] = [&table, &twin].map(|table| Transactions { table, routes });
+    measure(report, "RouteTable of Dir24_8", &reading, &look_up, &mut writer, Some(&mut other))
 }

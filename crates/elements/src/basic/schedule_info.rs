@@ -11,6 +11,9 @@
 //! # Ports
 //! None.
 //!
+//! While the router runs, the handlers `tickets` (1,024 times the share) and `scheduled` of elements that have tasks read and
+//! change it.
+//!
 //! # Example
 //! ```click
 //! often :: InfiniteSource(LIMIT 30) -> c :: Counter -> Discard;
@@ -125,6 +128,50 @@ mod tests {
             t :: T; s :: InfiniteSource(BURST 1) -> Discard;";
         let runs = runs(config, &["t/s", "s"]);
         assert!(runs[0] == 4000 && (990..=1030).contains(&runs[1]), "{runs:?}");
+    }
+
+    #[test]
+    fn shares_can_be_changed_while_tasks_run() {
+        let config = "a :: InfiniteSource(BURST 1) -> Discard; b :: InfiniteSource(LIMIT 4000, BURST 1, STOP true) -> Discard;
+                ScheduleInfo(b 0.5);";
+        let mut bench = Bench::new(config, &Setup { burst: 1, ..Setup::default() }).unwrap();
+        assert_eq!(["a", "b"].map(|s| bench.read(&format!("{s}.tickets"))), ["1024", "512"]);
+        bench.write("b.tickets", "4096").unwrap();
+        assert_eq!(bench.read("b.tickets"), "4096");
+        for wrong in ["0", "32769"] {
+            let error = bench.write("b.tickets", wrong).unwrap_err();
+            assert_eq!(error, "tickets must be between 1 and 32768");
+        }
+        bench.run().unwrap();
+        let count: u64 = bench.read("a.count").parse().unwrap();
+        assert!((990..=1030).contains(&count), "{count}");
+        bench.end().unwrap();
+    }
+
+    #[test]
+    fn tasks_say_whether_they_are_scheduled() {
+        let config =
+            "s :: InfiniteSource(LIMIT 100) -> q :: Queue(5) -> u :: Unqueue(ACTIVE false) -> d :: Discard;
+                t :: InfiniteSource(LIMIT 100) -> Discard;";
+        let mut bench = Bench::new(config, &Setup::default()).unwrap();
+        let scheduled = |bench: &Bench| ["s", "t"].map(|e| bench.read(&format!("{e}.scheduled")));
+        assert_eq!(scheduled(&bench), ["true", "true"]);
+        bench.write("t.scheduled", "false").unwrap();
+        bench.run().unwrap();
+        // One waits for room in the queue, the other for somebody to wake it.
+        assert_eq!(scheduled(&bench), ["false", "false"]);
+        assert_eq!(["s.count", "t.count"].map(|h| bench.read(h)), ["5", "0"]);
+        bench.write("u.active", "true").unwrap();
+        bench.write("t.scheduled", "true").unwrap();
+        bench.run().unwrap();
+        assert_eq!(["s.count", "t.count", "d.count"].map(|h| bench.read(h)), ["100", "100", "100"]);
+        // A queue and what only gets packets have no tasks.
+        for element in ["q", "d"] {
+            assert_eq!(bench.read(&format!("{element}.tickets")), format!("no '{element}.tickets' handler"));
+            assert!(!bench.read(&format!("{element}.handlers")).contains("scheduled"));
+        }
+        assert!(bench.read("u.handlers").contains("scheduled\trw\ntickets\trw\n"));
+        bench.end().unwrap();
     }
 
     #[test]

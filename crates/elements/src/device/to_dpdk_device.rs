@@ -6,7 +6,8 @@
 //! - `N_QUEUES`: how many queues to use; -1 = one per worker, as far as the device has them. Default -1, and 1 if a
 //!   `QUEUE` is given.
 //! - `IQUEUE`: packets that may wait for the device on each worker. Default 1024.
-//! - `BURST`: so many packets are sent at once. Default: the router's burst.
+//! - `BURST`: so many packets are worth sending at once; more that come together leave together. Default 16, as kn in
+//!   RouteBricks (SOSP 2009, Table 1), and no more than the router's burst.
 //! - `TIMEOUT`: so long fewer packets than a `BURST` wait for more; a bare number is in milliseconds, as in FastClick.
 //!   Default 0: they wait until the worker has done what it is about, no longer.
 //! - `BLOCKING`: true = while the device is full, wait for it (less than a millisecond) before anything is lost. Default
@@ -53,6 +54,10 @@ use io::Claim;
 use packet::Batch;
 use std::sync::Arc;
 use std::time::Duration;
+
+/// Packets that do not wait for more. What a batch of packets leaves of its packets for one of several ports is rarely the
+/// router's whole burst, and letting it wait costs more than another call of the driver.
+const BURST: usize = 16;
 
 /// See the module.
 pub struct ToDpdkDevice {
@@ -105,7 +110,7 @@ impl Class for ToDpdkDevice {
         let device: String = args.required("PORT");
         let (first_queue, queues) = queue_arguments(args);
         let hold: usize = args.keyword("IQUEUE", 1024);
-        let burst: usize = args.keyword("BURST", cx.burst);
+        let burst: usize = args.keyword("BURST", cx.burst.min(BURST));
         let blocking = args.keyword("BLOCKING", false);
         let claim = Claim { tx_descriptors: args.keyword("NDESC", 0), ..Claim::default() };
         ignore(args, FASTCLICK);

@@ -65,6 +65,8 @@ pub struct NextHops<N: Network> {
     adjacencies: Arc<Adjacencies>,
     given: Vec<AdjacencyArg<N>>,
     outputs: usize,
+    /// All packets that are rewritten leave by output 0.
+    one_output: bool,
     expired: Option<usize>,
     unresolved: Option<usize>,
     too_long: Option<usize>,
@@ -162,6 +164,7 @@ impl<N: Network> Class for NextHops<N> {
         }
         let lookup = (lookup.unwrap_or(NodeId::new(0)), args.span_of("LOOKUP"));
         let outputs = cx.outputs;
+        let one_output = args.keyword("ONE_OUTPUT", false);
         let [expired, unresolved, too_long] = ["EXPIRED", "UNRESOLVED", "TOO_LONG"].map(|keyword| {
             let output: usize = args.keyword_if_given(keyword)?;
             if output >= outputs {
@@ -174,14 +177,24 @@ impl<N: Network> Class for NextHops<N> {
             None => Arc::default(),
         };
         let given = args.rest::<AdjacencyArg<N>>("ADJACENCY");
-        for arg in &given {
+        for arg in given.iter().filter(|_| !one_output) {
             if let Err(message) = arg.fits(outputs) {
                 args.error_at(arg.port_span, format!("ADJACENCY: {message}"));
             }
         }
         args.finish()?;
         let routes = OnceLock::new();
-        Ok(NextHops { lookup, routes, adjacencies, given, outputs, expired, unresolved, too_long })
+        Ok(NextHops {
+            lookup,
+            routes,
+            adjacencies,
+            given,
+            outputs,
+            one_output,
+            expired,
+            unresolved,
+            too_long,
+        })
     }
 
     fn initialize(&self, cx: &Initialize<'_>) -> Result<(), ConfigErrors> {
@@ -209,7 +222,9 @@ impl<N: Network> Class for NextHops<N> {
         h.write("set", |a, text, _| {
             let text = Text::verbatim(text.trim(), Span::default());
             let arg = AdjacencyArg::from_words(Words::new(&text)).map_err(|e| e.message)?;
-            arg.fits(a.outputs)?;
+            if !a.one_output {
+                arg.fits(a.outputs)?;
+            }
             a.set(&[arg])
         });
         h.write("remove", |a, text, _| {
@@ -412,6 +427,9 @@ impl<N: Network> Element for LocalNextHops<N> {
             others = true;
             shared.rewrite_other(packet, cx, out)
         });
+        if shared.one_output {
+            return out.emit(0, batch);
+        }
         if all == any && !others {
             return out.emit(any.into(), batch);
         }

@@ -21,7 +21,7 @@ use mailbox::Mailbox;
 use packet::Pool;
 use rtrb::Consumer;
 use std::sync::Arc;
-use tasks::Tasks;
+use tasks::{Shown, Tasks};
 
 /// Task runs in one round, before letters, timers and the quiescent point have their turn.
 const RUNS_PER_ROUND: usize = 32;
@@ -71,13 +71,15 @@ pub(crate) struct Parts {
     pub mailbox: Arc<Mailbox>,
     pub rings: Vec<Consumer<Sent>>,
     pub burst: usize,
+    /// Where the worker shows which tasks are scheduled, by element.
+    pub shown: Shown,
 }
 
 impl Engine {
     pub(crate) fn new(parts: Parts) -> Engine {
         let now = parts.clock.now();
         Engine {
-            tasks: Tasks::new(parts.slots.len()),
+            tasks: Tasks::new(parts.shown),
             slots: parts.slots,
             core: parts.core,
             reader: Reader::new(),
@@ -122,6 +124,11 @@ impl Engine {
     /// Gives a task this share.
     pub fn set_tickets(&mut self, node: NodeId, tickets: u32) {
         self.tasks.set_tickets(node, tickets);
+    }
+
+    /// Takes a task out of its turn, until something wakes it.
+    pub fn unschedule(&mut self, node: NodeId) {
+        self.tasks.unschedule(node);
     }
 
     /// Makes a task ready.
@@ -197,6 +204,7 @@ impl Engine {
                 out.core.wakes.push(node);
             }
             apply_wakes(out.core, tasks);
+            tasks.ended(node);
             if found || repeated > 0 {
                 useful = true;
                 idle_runs = 0;

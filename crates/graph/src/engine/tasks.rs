@@ -3,6 +3,8 @@
 use crate::NodeId;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 /// Tickets of a task that nobody changed.
 pub const DEFAULT_TICKETS: u32 = 1024;
@@ -17,10 +19,14 @@ struct Task {
     pass: u64,
 }
 
+/// Which tasks of one worker are ready or running, by element: for whoever looks in from outside.
+pub type Shown = Arc<[AtomicBool]>;
+
 /// The tasks of one worker.
 #[derive(Debug)]
 pub struct Tasks {
     tasks: Vec<Task>,
+    shown: Shown,
     /// Ready tasks: pass, order of waking, task.
     heap: BinaryHeap<Reverse<(u64, u64, NodeId)>>,
     serial: u64,
@@ -29,11 +35,12 @@ pub struct Tasks {
 }
 
 impl Tasks {
-    /// Sleeping tasks for elements numbered below `nodes`.
-    pub fn new(nodes: usize) -> Tasks {
+    /// Sleeping tasks, one for each place in `shown`.
+    pub fn new(shown: Shown) -> Tasks {
         let stride = STRIDE_1 / u64::from(DEFAULT_TICKETS);
         Tasks {
-            tasks: vec![Task { scheduled: false, stride, pass: 0 }; nodes],
+            tasks: vec![Task { scheduled: false, stride, pass: 0 }; shown.len()],
+            shown,
             heap: BinaryHeap::new(),
             serial: 0,
             pass: 0,
@@ -55,6 +62,30 @@ impl Tasks {
             task.pass = task.pass.max(self.pass);
             self.serial += 1;
             self.heap.push(Reverse((task.pass, self.serial, node)));
+            self.show(node, true);
+        }
+    }
+
+    /// Takes a task out of its turn, until something wakes it.
+    pub fn unschedule(&mut self, node: NodeId) {
+        if let Some(task) = self.tasks.get_mut(node.index()) {
+            task.scheduled = false;
+            self.heap.retain(|Reverse((_, _, other))| *other != node);
+            self.show(node, false);
+        }
+    }
+
+    /// After a run and what it woke: shows that the task sleeps, if it does.
+    pub fn ended(&self, node: NodeId) {
+        if self.tasks.get(node.index()).is_some_and(|task| !task.scheduled) {
+            self.show(node, false);
+        }
+    }
+
+    fn show(&self, node: NodeId, ready: bool) {
+        // Stored only when it changes: others may be reading.
+        if let Some(shown) = self.shown.get(node.index()).filter(|shown| shown.load(Relaxed) != ready) {
+            shown.store(ready, Relaxed);
         }
     }
 
@@ -92,7 +123,7 @@ mod tests {
 
     #[test]
     fn shares_follow_tickets() {
-        let mut t = Tasks::new(2);
+        let mut t = Tasks::new([false; 2].map(AtomicBool::new).into());
         t.set_tickets(NodeId(0), 1024);
         t.set_tickets(NodeId(1), 3072);
         t.wake(NodeId(0));
@@ -108,7 +139,7 @@ mod tests {
 
     #[test]
     fn only_a_lone_task_runs_again_at_once_and_it_saves_up_nothing() {
-        let mut t = Tasks::new(2);
+        let mut t = Tasks::new([false; 2].map(AtomicBool::new).into());
         let (a, b) = (NodeId(0), NodeId(1));
         t.wake(a);
         assert_eq!(t.pop(), Some(a));
@@ -125,8 +156,25 @@ mod tests {
     }
 
     #[test]
+    fn a_task_is_shown_while_it_is_ready_or_running() {
+        let shown: Shown = [false; 2].map(AtomicBool::new).into();
+        let seen = || [0, 1].map(|node: usize| shown[node].load(Relaxed));
+        let mut t = Tasks::new(shown.clone());
+        let (a, b) = (NodeId(0), NodeId(1));
+        t.wake(a);
+        t.wake(b);
+        assert_eq!((t.pop(), seen()), (Some(a), [true, true]));
+        t.ended(a);
+        assert_eq!(seen(), [false, true]);
+        t.unschedule(b);
+        assert_eq!((t.pop(), seen()), (None, [false, false]));
+        t.wake(b);
+        assert_eq!((t.ready(), seen()), (1, [false, true]));
+    }
+
+    #[test]
     fn a_sleeper_does_not_save_up_turns() {
-        let mut t = Tasks::new(2);
+        let mut t = Tasks::new([false; 2].map(AtomicBool::new).into());
         t.wake(NodeId(0));
         for _ in 0..1000 {
             let n = t.pop().unwrap();

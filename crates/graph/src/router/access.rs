@@ -1,6 +1,7 @@
 //! Elements and their handlers by name.
 
 use super::Router;
+use super::task_handlers::NAMES;
 use crate::NodeId;
 use crate::handlers::{Handler, HandlerCx, HandlerError};
 use crate::plan::Kind;
@@ -38,6 +39,9 @@ impl Router {
         let node = self.find(element).ok_or_else(|| HandlerError::NoElement(element.to_owned()))?;
         let full = || format!("{element}.{handler}");
         let Some(h) = self.handlers(node).iter().find(|h| h.name == handler) else {
+            if let Some(done) = self.write_task(node, handler, value) {
+                return done.map_err(HandlerError::Failed);
+            }
             let known = self.read_generic(node, handler).is_some();
             return Err(if known {
                 HandlerError::NotWritable(full())
@@ -61,15 +65,18 @@ impl Router {
             "handlers" => self.handlers_text(node),
             "home_thread" => self.home(node).map_or(-1, |h| i64::try_from(h).unwrap_or(-1)).to_string(),
             "drops" => self.losses_of(node).iter().map(|l| l.packets).sum::<u64>().to_string(),
-            _ => return None,
+            _ => return self.read_task(node, handler),
         })
     }
 
     fn handlers_text(&self, node: NodeId) -> String {
         let own = self.handlers(node).iter().map(|h| format!("{}\t{}\n", h.name, h.mode()));
         let generic = ["class", "config", "drops", "handlers", "home_thread", "name", "ports"];
-        let generic = generic.iter().filter(|g| !self.handlers(node).iter().any(|h| h.name == **g));
-        own.chain(generic.map(|g| format!("{g}\tr\n"))).collect()
+        let generic = generic.iter().map(|name| (*name, "r"));
+        let tasks = NAMES.iter().filter(|_| self.owns_task(node)).map(|name| (*name, "rw"));
+        let all =
+            generic.chain(tasks).filter(|(name, _)| !self.handlers(node).iter().any(|h| h.name == *name));
+        own.chain(all.map(|(name, mode)| format!("{name}\t{mode}\n"))).collect()
     }
 
     /// Click's `ports` text: counts, then per port push or pull and its peers.

@@ -4,12 +4,14 @@ mod access;
 mod configure;
 mod rows;
 mod storages;
+mod task_handlers;
 
 use crate::NodeId;
 use crate::class::{AnyShared, ClassTable, LocalCx};
 use crate::engine::core::{Core, Road, Sent, Storages};
 use crate::engine::mailbox::Mailbox;
 use crate::engine::stats::{NodeFacts, WorkerStats};
+use crate::engine::tasks::Shown;
 use crate::engine::{Engine, Parts};
 use crate::handlers::Handler;
 use crate::plan::{Homes, Kind, Plan, PlanNode};
@@ -23,6 +25,7 @@ use packet::Pool;
 use rtrb::{Consumer, RingBuffer};
 use std::collections::VecDeque;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
 use storages::connect_storages;
 
 pub use rows::{LossRow, NodeRow};
@@ -52,7 +55,9 @@ pub struct Router {
     handlers: Vec<Vec<Handler>>,
     homes: Homes,
     /// Each task's share, by element.
-    tickets: Vec<u32>,
+    tickets: Vec<AtomicU32>,
+    /// Which tasks are scheduled, by worker.
+    scheduled: Vec<Shown>,
     stats: Vec<Arc<WorkerStats>>,
     mailboxes: Vec<Arc<Mailbox>>,
     storages: Arc<[Storages]>,
@@ -94,7 +99,8 @@ impl Router {
             flat,
             shared,
             homes,
-            tickets,
+            tickets: tickets.into_iter().map(AtomicU32::new).collect(),
+            scheduled: (0..workers).map(|_| facts.iter().map(|_| AtomicBool::new(false)).collect()).collect(),
             warnings,
         })
     }
@@ -180,9 +186,10 @@ impl Router {
             mailbox: self.mailboxes[worker].clone(),
             rings,
             burst: self.burst,
+            shown: self.scheduled[worker].clone(),
         });
         for (id, tickets) in self.plan.ids().zip(&self.tickets) {
-            engine.set_tickets(id, *tickets);
+            engine.set_tickets(id, tickets.load(Relaxed));
         }
         engine
     }

@@ -84,7 +84,7 @@ impl RouterArgs {
 #[derive(Debug, Args)]
 pub struct KeepArgs {
     /// What to give back
-    #[arg(value_name = "NAME[:up][:promiscuous][:xdp]")]
+    #[arg(value_name = "NAME[:up][:promiscuous][:xdp][/ADDRESS/LENGTH]...")]
     ports: Vec<keeper::Kept>,
 }
 

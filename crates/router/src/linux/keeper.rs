@@ -3,12 +3,14 @@
 //! The kernel destroys a namespace that nobody holds, and with it the virtual interfaces (veth, macvlan) that are in it.
 
 use super::Port;
-use control::link::{change, link};
+use control::link::{add_address, change, link};
+use control::netlink::Address;
 use control::netlink::request::LinkChange;
 use nix::sched::{CloneFlags, setns};
 use std::fmt;
 use std::fs::File;
 use std::io::{self, Read};
+use std::net::IpAddr;
 use std::os::fd::{AsFd, AsRawFd};
 use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, Stdio};
@@ -49,7 +51,8 @@ impl Drop for Keeper {
     }
 }
 
-/// An interface to be given back, in words `NAME`, and `:up`, `:promiscuous` and `:xdp` behind it where they were so.
+/// An interface to be given back, in words `NAME`, `:up`, `:promiscuous` and `:xdp` behind it where they were so, and
+/// `/ADDRESS/LENGTH` for each of its addresses.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Kept {
     /// Its name.
@@ -60,6 +63,8 @@ pub struct Kept {
     pub promiscuous: bool,
     /// It ran an XDP program.
     pub xdp: bool,
+    /// Its addresses, with the bits of their prefixes.
+    pub addresses: Vec<(IpAddr, u8)>,
 }
 
 const UP: &str = "up";
@@ -68,7 +73,13 @@ const XDP: &str = "xdp";
 
 impl From<&Port> for Kept {
     fn from(port: &Port) -> Kept {
-        Kept { name: port.name.clone(), up: port.up, promiscuous: port.promiscuous, xdp: port.xdp }
+        Kept {
+            name: port.name.clone(),
+            up: port.up,
+            promiscuous: port.promiscuous,
+            xdp: port.xdp,
+            addresses: port.addresses.clone(),
+        }
     }
 }
 
@@ -76,7 +87,8 @@ impl fmt::Display for Kept {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.name)?;
         let words = [(UP, self.up), (PROMISCUOUS, self.promiscuous), (XDP, self.xdp)];
-        words.iter().filter(|(_, set)| *set).try_for_each(|(word, _)| write!(f, ":{word}"))
+        words.iter().filter(|(_, set)| *set).try_for_each(|(word, _)| write!(f, ":{word}"))?;
+        self.addresses.iter().try_for_each(|(address, length)| write!(f, "/{address}/{length}"))
     }
 }
 
@@ -84,10 +96,18 @@ impl FromStr for Kept {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Kept, String> {
-        // The kernel allows no colon in a name.
-        let mut words = text.split(':');
+        // The kernel allows neither a slash nor a colon in a name.
+        let (flags, addresses) = text.split_once('/').unwrap_or((text, ""));
+        let addresses: Vec<&str> = addresses.split('/').filter(|word| !word.is_empty()).collect();
+        let address = |pair: &[&str]| match pair {
+            [address, length] => Some((address.parse().ok()?, length.parse().ok()?)),
+            _ => None,
+        };
+        let addresses: Option<Vec<_>> = addresses.chunks(2).map(address).collect();
+        let addresses = addresses.ok_or_else(|| format!("no addresses: {text}"))?;
+        let mut words = flags.split(':');
         let name = words.next().unwrap_or_default().to_owned();
-        let mut kept = Kept { name, up: false, promiscuous: false, xdp: false };
+        let mut kept = Kept { name, up: false, promiscuous: false, xdp: false, addresses };
         for word in words {
             match word {
                 UP => kept.up = true,
@@ -116,11 +136,21 @@ pub fn keep(ports: &[Kept]) -> io::Result<()> {
 /// Those of the system. What could not be moved stays.
 pub fn give_back(ports: &[Kept], caller: impl AsFd) -> io::Result<()> {
     let caller = caller.as_fd();
-    let there = LinkChange { namespace: Some(caller.as_raw_fd()), ..LinkChange::default() };
     let mut result = Ok(());
     let mut back = Vec::new();
     for port in ports {
-        let moved = link(&port.name).and_then(|found| patiently(|| change(found.index, &there)));
+        let moved = link(&port.name).and_then(|found| {
+            // In one go: nobody finds it there in another state. A killed driver leaves it promiscuous, and its XDP program:
+            // with that, the next one gets no XDP socket.
+            let there = LinkChange {
+                namespace: Some(caller.as_raw_fd()),
+                up: Some(port.up),
+                promiscuous: Some(port.promiscuous),
+                no_xdp: found.xdp && !port.xdp,
+                ..LinkChange::default()
+            };
+            patiently(|| change(found.index, &there))
+        });
         match moved {
             Ok(()) => back.push(port),
             Err(e) if e.kind() == io::ErrorKind::NotFound => {}
@@ -129,13 +159,12 @@ pub fn give_back(ports: &[Kept], caller: impl AsFd) -> io::Result<()> {
     }
     setns(caller, CloneFlags::CLONE_NEWNET)?;
     for port in back {
-        // A killed driver leaves it promiscuous, and its XDP program: with that, the next one gets no XDP socket.
-        let found = link(&port.name)?;
-        if found.xdp && !port.xdp {
-            change(found.index, &LinkChange { no_xdp: true, ..LinkChange::default() })?;
+        let index = link(&port.name)?.index;
+        for (local, len) in port.addresses.iter().copied() {
+            if let Err(e) = add_address(&Address { link: index, local, len }) {
+                result = Err(e);
+            }
         }
-        let (up, promiscuous) = (Some(port.up), Some(port.promiscuous));
-        change(found.index, &LinkChange { up, promiscuous, ..LinkChange::default() })?;
     }
     result
 }
@@ -158,11 +187,18 @@ mod tests {
     #[test]
     fn ports_in_words() {
         let all = ["", ":up", ":promiscuous", ":up:promiscuous", ":xdp", ":up:promiscuous:xdp"];
+        let addresses = [("10.1.0.1".parse().unwrap(), 24), ("2001:db8::1".parse().unwrap(), 64)];
         for words in all {
-            let text = format!("a.b-c{words}");
-            let kept: Kept = text.parse().unwrap();
-            let has = ["up", "promiscuous", "xdp"].map(|word| words.contains(word));
-            assert_eq!((kept.to_string(), [kept.up, kept.promiscuous, kept.xdp]), (text, has));
+            for (text, count) in [("", 0), ("/10.1.0.1/24", 1), ("/10.1.0.1/24/2001:db8::1/64", 2)] {
+                let text = format!("a.b-c{words}{text}");
+                let kept: Kept = text.parse().unwrap();
+                let has = ["up", "promiscuous", "xdp"].map(|word| words.contains(word));
+                assert_eq!((kept.to_string(), [kept.up, kept.promiscuous, kept.xdp]), (text, has));
+                assert_eq!(kept.addresses, addresses[..count]);
+            }
+        }
+        for wrong in ["a/10.1.0.1", "a/10.1.0/24", "a/10.1.0.1/24/x"] {
+            assert_eq!(wrong.parse::<Kept>(), Err(format!("no addresses: {wrong}")));
         }
         assert_eq!("eth0:UP".parse::<Kept>(), Err("neither up, promiscuous nor xdp: UP".to_owned()));
     }

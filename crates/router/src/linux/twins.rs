@@ -3,11 +3,19 @@
 use super::Namespaces;
 use super::keeper::{Kept, give_back};
 use control::Cables;
-use control::link::{change, link};
+use control::link::{add_address, addresses, change, link};
 use control::netlink::request::LinkChange;
+use control::netlink::{Address, Link};
 use std::fs;
 use std::io;
+use std::net::IpAddr;
 use std::os::fd::AsRawFd;
+use std::thread::sleep;
+use std::time::Duration;
+
+/// How often an interface that is not there is looked for.
+const LOOKS: u32 = 20;
+const PAUSE: Duration = Duration::from_millis(50);
 
 /// A port, as it was found.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -26,6 +34,8 @@ pub struct Port {
     pub promiscuous: bool,
     /// It ran an XDP program.
     pub xdp: bool,
+    /// Addresses that somebody has set, with the bits of their prefixes.
+    pub addresses: Vec<(IpAddr, u8)>,
 }
 
 impl Port {
@@ -34,10 +44,11 @@ impl Port {
     /// # Errors
     /// What to tell the user.
     pub fn find(name: &str, index: usize) -> Result<Port, String> {
-        let found = link(name).map_err(|e| match e.kind() {
+        let found = wait_for(name).map_err(|e| match e.kind() {
             io::ErrorKind::NotFound => format!("{e}; ports are Linux interfaces of this network namespace"),
             _ => format!("{name}: {e}"),
         })?;
+        let addresses = addresses(found.index).map_err(|e| format!("{name}: {e}"))?;
         let mac = found.mac.ok_or_else(|| format!("{name} has no Ethernet address"))?;
         Ok(Port {
             name: name.to_owned(),
@@ -47,8 +58,20 @@ impl Port {
             up: found.up,
             promiscuous: found.promiscuous,
             xdp: found.xdp,
+            addresses: addresses.iter().map(|address| (address.local, address.len)).collect(),
         })
     }
+}
+
+/// The interface of this name. A router that was killed a moment ago is about to give it back.
+fn wait_for(name: &str) -> io::Result<Link> {
+    for _ in 0..LOOKS {
+        match link(name) {
+            Err(e) if e.kind() == io::ErrorKind::NotFound => sleep(PAUSE),
+            found => return found,
+        }
+    }
+    link(name)
 }
 
 /// Ports that are in the private namespace. Dropping it gives them back.
@@ -121,6 +144,14 @@ impl<'a> Twins<'a> {
             }
             let twin = link(&port.name)?.index;
             change(twin, &LinkChange { up: Some(port.up), ..LinkChange::default() })?;
+            for (local, len) in port.addresses.iter().copied() {
+                if let Err(e) = add_address(&Address { link: twin, local, len }) {
+                    eprintln!(
+                        "warning: {}: the twin does not take the address {local}/{len}: {e}",
+                        port.name
+                    );
+                }
+            }
             numbers.push(twin);
         }
         Ok((numbers, cables))

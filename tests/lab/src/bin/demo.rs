@@ -1,4 +1,5 @@
-//! Three Linux hosts, one router with a million routes, and everything that it must do.
+//! Three Linux hosts, one router with a million routes, and everything that it must do; then a router that Linux drives,
+//! between providers.
 
 use std::fs;
 use std::io::Write as _;
@@ -9,6 +10,7 @@ use std::time::{Duration, Instant};
 use clap::{Parser, ValueEnum};
 use lab::checks::Checks;
 use lab::exchange::Exchange;
+use lab::internet::Internet;
 use lab::linux::LinuxRouter;
 use lab::report::thousands;
 use lab::routebricks::{self, Launch, Routebricks};
@@ -32,7 +34,10 @@ struct Options {
     /// How many prefixes routebricks is given; the hosts' subnets are added.
     #[arg(long, default_value_t = 1_000_000)]
     prefixes: usize,
-    /// Leave everything up afterwards, until Ctrl-C (as does KEEP=1 in the environment).
+    /// How many IPv4 prefixes FRR is to learn by BGP; some of IPv6 are added.
+    #[arg(long, default_value_t = 250_000)]
+    learn: usize,
+    /// Leave the first router up afterwards, until Ctrl-C (as does KEEP=1 in the environment).
     #[arg(long)]
     keep: bool,
 }
@@ -63,7 +68,7 @@ fn demo(options: &Options) -> Result<bool> {
     if let Some(reason) = netns::unavailable() {
         return Err(lab::Error::new(format!("cannot run: {reason}")));
     }
-    if let Some(program) = netns::missing_program(&["ping", "traceroute", "iperf3"]) {
+    if let Some(program) = netns::missing_program(&["ping", "traceroute", "iperf3", "bird", "vtysh"]) {
         return Err(lab::Error::new(format!("cannot run: {program} is not installed")));
     }
     let start = Instant::now();
@@ -93,15 +98,37 @@ fn demo(options: &Options) -> Result<bool> {
         let plan = replay::plan(steps::CAPTURE, steps::SEED, &table)?;
         replay::judge_losses(&plan, &lost).into_iter().for_each(|check| checks.add(check));
     }
+    if !options.keep {
+        end(&mut *router, &mut checks)?;
+    }
+    if options.router == Who::Routebricks {
+        driven(options.learn, &mut checks)?;
+    }
     if options.keep {
         println!("\n{}", checks.summary());
         play(&topology, directory.path(), options.router);
+        end(&mut *router, &mut checks)?;
     }
-    checks.heading("the end");
-    router.stop()?.into_iter().for_each(|check| checks.add(check));
     println!("\n{}", checks.summary());
     println!("{:.1} s", start.elapsed().as_secs_f64());
     Ok(checks.all_hold())
+}
+
+fn end(router: &mut dyn Router, checks: &mut Checks) -> Result<()> {
+    checks.heading("the end");
+    router.stop()?.into_iter().for_each(|check| checks.add(check));
+    Ok(())
+}
+
+/// The router that Linux drives, between providers with a table of so many prefixes.
+fn driven(prefixes: usize, checks: &mut Checks) -> Result<()> {
+    checks.heading("routebricks router: Linux drives it, FRR and BIRD route");
+    println!("  {}", Internet::picture().replace('\n', "\n  "));
+    let internet = progress("namespaces, a table, daemons", || Internet::build(prefixes))?;
+    internet.run(checks)?;
+    checks.heading("the end of that router");
+    internet.stop()?.into_iter().for_each(|check| checks.add(check));
+    Ok(())
 }
 
 /// Namespaces that are easy to type, unless another demo has them.

@@ -2,17 +2,15 @@
 
 mod multipath;
 mod service;
-mod stage;
 
-use std::path::Path;
-use std::process::Command;
 use std::time::Duration;
 
-use lab::netns::{self, Namespace, missing_program};
+use lab::Result;
+use lab::daemons::{Bird, Frr};
+use lab::netns::{self, missing_program};
 use lab::process::Process;
+use lab::twins::{LIMIT, Stage};
 use lab::wait::wait_until;
-use lab::{Context, Result};
-use stage::{LIMIT, Stage};
 
 /// Pings from the first host to another are forwarded by the data plane, which is the element `forwards`.
 fn pings_do_not_pass_linux(stage: &Stage, to: &str, forwards: &str) -> Result<()> {
@@ -127,6 +125,32 @@ fn packets_longer_than_the_next_link_takes_are_cut_or_refused() -> Result<()> {
 }
 
 #[test]
+fn routes_may_be_narrower_than_their_link() -> Result<()> {
+    if netns::skipped() {
+        return Ok(());
+    }
+    let stage = Stage::new(2, &[])?;
+    stage.hosts[1].ip("link set lo up\naddress add 10.9.0.1/32 dev lo\n")?;
+    stage.wait_for_ping(0, "10.2.0.2", true)?;
+    stage.inside.ip("route add 10.9.0.0/16 via 10.2.0.2 mtu 1300\n")?;
+    stage.wait_for_ping(0, "10.9.0.1", true)?;
+    let long = |size: &str| -> Result<String> {
+        let output = stage.hosts[0].output("ping", &["-c1", "-W2", "-M", "do", "-s", size, "10.9.0.1"])?;
+        Ok(String::from_utf8_lossy(&output.stdout).into_owned())
+    };
+    let printed = long("1400")?;
+    assert!(printed.contains("From 10.1.0.1") && printed.contains("mtu = 1300"), "{printed}");
+    stage.hosts[0].ip("route flush cache\n")?;
+    assert!(long("1272")?.contains("1 received"));
+    // Of full width again, the data plane has it, and lets long packets pass.
+    stage.inside.ip("route replace 10.9.0.0/16 via 10.2.0.2\n")?;
+    stage.hosts[0].ip("route flush cache\n")?;
+    wait_until("long packets to pass", LIMIT, || Ok(long("1400")?.contains("1 received").then_some(())))?;
+    pings_do_not_pass_linux(&stage, "10.9.0.1", "next0")?;
+    stage.end()
+}
+
+#[test]
 fn tcp_passes_at_speed() -> Result<()> {
     if netns::skipped() || missing_program(&["iperf3"]).is_some() {
         println!("skipped: no iperf3");
@@ -147,41 +171,25 @@ fn tcp_passes_at_speed() -> Result<()> {
     stage.end()
 }
 
-/// BIRD in a namespace: `AS 6500n`, a neighbour, and what it announces.
-fn bird(namespace: &Namespace, directory: &Path, role: &str, config: &str) -> Result<Process> {
-    let file = directory.join(format!("{role}.conf"));
-    let more = "protocol device {}\nprotocol kernel { ipv4 { import none; export all; }; }\n";
-    std::fs::write(&file, format!("{more}{config}")).cannot(|| format!("write {}", file.display()))?;
-    let socket = directory.join(format!("{role}.ctl"));
-    let words =
-        ["-f", "-c", &file.display().to_string(), "-s", &socket.display().to_string()].map(str::to_owned);
-    Process::start(namespace, role, "bird", &words, directory)
+/// BIRD of AS 65002 behind `eth2`, which announces 10.9.0.0/16.
+fn announcer() -> String {
+    let channel = "ipv4 { import none; export where source = RTS_STATIC; };";
+    let session = Bird::session("peer", ("10.2.0.2", 65002), ("10.2.0.1", 65000), channel);
+    format!("router id 10.2.0.2;\nprotocol static {{ ipv4; route 10.9.0.0/16 blackhole; }}\n{session}")
 }
 
 #[test]
 fn bird_learns_routes_over_the_data_plane() -> Result<()> {
-    if netns::skipped() || missing_program(&["bird"]).is_some() {
-        println!("skipped: no bird");
+    if netns::skipped() || Bird::skipped() {
         return Ok(());
     }
     let stage = Stage::new(2, &[])?;
     let directory = stage.directory.path();
     stage.hosts[1].ip("link set lo up\naddress add 10.9.0.1/32 dev lo\n")?;
-    let _ours = bird(
-        &stage.inside,
-        directory,
-        "ours",
-        "router id 10.2.0.1;\nprotocol bgp peer { local 10.2.0.1 as 65000; neighbor 10.2.0.2 as 65002; connect retry time 1; connect delay time 1; error wait time 1,1;\n\
-         ipv4 { import all; export none; }; }\n",
-    )?;
-    let mut theirs = bird(
-        &stage.hosts[1],
-        directory,
-        "theirs",
-        "router id 10.2.0.2;\nprotocol static { ipv4; route 10.9.0.0/16 blackhole; }\n\
-         protocol bgp peer { local 10.2.0.2 as 65002; neighbor 10.2.0.1 as 65000; connect retry time 1; connect delay time 1; error wait time 1,1;\n\
-         ipv4 { import none; export where source = RTS_STATIC; }; }\n",
-    )?;
+    let session =
+        Bird::session("peer", ("10.2.0.1", 65000), ("10.2.0.2", 65002), "ipv4 { import all; export none; };");
+    let _ours = Bird::start(&stage.inside, directory, "ours", &format!("router id 10.2.0.1;\n{session}"))?;
+    let mut theirs = Bird::start(&stage.hosts[1], directory, "theirs", &announcer())?;
     stage.wait_for_ping(0, "10.9.0.1", true)?;
     let routes = stage.inside.run("ip", &["route", "show", "proto", "bird"])?;
     assert!(routes.starts_with("10.9.0.0/16 via 10.2.0.2 dev eth2"), "{routes}");
@@ -210,8 +218,11 @@ for i in range(int(sys.argv[1])):
 
 #[test]
 fn a_flood_does_not_end_a_session() -> Result<()> {
-    if netns::skipped() || missing_program(&["bird", "python3"]).is_some() {
-        println!("skipped: no bird or no python3");
+    if netns::skipped() || Bird::skipped() {
+        return Ok(());
+    }
+    if missing_program(&["python3"]).is_some() {
+        println!("skipped: no python3");
         return Ok(());
     }
     let stage = Stage::new(2, &[])?;
@@ -227,8 +238,8 @@ fn a_flood_does_not_end_a_session() -> Result<()> {
         )
     };
     let ours = peer(1, 2).replace("route 10.9.0.0/16 blackhole;", "");
-    let _ours = bird(&stage.inside, directory, "ours", &ours)?;
-    let _theirs = bird(&stage.hosts[1], directory, "theirs", &peer(2, 1))?;
+    let _ours = Bird::start(&stage.inside, directory, "ours", &ours)?;
+    let _theirs = Bird::start(&stage.hosts[1], directory, "theirs", &peer(2, 1))?;
     stage.wait_for_ping(0, "10.9.0.1", true)?;
     let words = ["monitor", "route"].map(str::to_owned);
     let monitor = Process::start(&stage.inside, "monitor", "ip", &words, directory)?;
@@ -247,95 +258,23 @@ fn a_flood_does_not_end_a_session() -> Result<()> {
     stage.end()
 }
 
-/// A daemon of FRR in a namespace of the same name to it.
-fn frr(namespace: &Namespace, directory: &Path, daemon: &str, more: &[&str]) -> Result<Process> {
-    let mut words =
-        vec!["-N".to_owned(), namespace.name().to_owned(), "-A".to_owned(), "127.0.0.1".to_owned()];
-    words.extend(more.iter().map(|&word| word.to_owned()));
-    Process::start(namespace, daemon, &format!("/usr/lib/frr/{daemon}"), &words, directory)
-}
-
-fn vtysh(namespace: &Namespace, lines: &[&str]) -> Result<()> {
-    let mut vtysh = Command::new("vtysh");
-    vtysh.args(["-N", namespace.name()]);
-    lines.iter().for_each(|line| {
-        vtysh.args(["-c", line]);
-    });
-    netns::succeed(&mut vtysh).map(drop)
-}
-
-/// Folders that FRR's daemons need for a namespace, and are no longer there afterwards.
-struct FrrFolders(String);
-
-impl FrrFolders {
-    fn new(namespace: &Namespace) -> Result<FrrFolders> {
-        let name = namespace.name().to_owned();
-        netns::succeed(Command::new("install").args([
-            "-d",
-            "-o",
-            "frr",
-            "-g",
-            "frr",
-            &format!("/var/run/frr/{name}"),
-        ]))?;
-        netns::succeed(Command::new("install").args([
-            "-d",
-            "-o",
-            "frr",
-            "-g",
-            "frrvty",
-            "-m",
-            "775",
-            &format!("/etc/frr/{name}"),
-        ]))?;
-        Ok(FrrFolders(name))
-    }
-}
-
-impl Drop for FrrFolders {
-    fn drop(&mut self) {
-        for folder in ["/var/run/frr", "/etc/frr"] {
-            let _ = std::fs::remove_dir_all(format!("{folder}/{}", self.0));
-        }
-    }
-}
-
 #[test]
 fn frr_sends_its_routes_by_fpm() -> Result<()> {
-    if netns::skipped()
-        || missing_program(&["bird", "vtysh"]).is_some()
-        || !Path::new("/usr/lib/frr/zebra").exists()
-    {
-        println!("skipped: no FRR or no BIRD");
+    if netns::skipped() || Bird::skipped() || Frr::skipped() {
         return Ok(());
     }
     let stage = Stage::new(2, &["--fpm"])?;
     let directory = stage.directory.path();
-    stage.inside.ip("link set lo up\n")?;
-    let _folders = FrrFolders::new(&stage.inside)?;
-    let _zebra = frr(&stage.inside, directory, "zebra", &["-M", "dplane_fpm_nl"])?;
-    let _bgpd = frr(&stage.inside, directory, "bgpd", &[])?;
-    let lines = [
-        "conf t",
-        "fpm address 127.0.0.1 port 2620",
-        "router bgp 65000",
-        "bgp router-id 10.2.0.1",
-        "no bgp ebgp-requires-policy",
-        "timers bgp 1 3",
-        "neighbor 10.2.0.2 remote-as 65002",
-        "neighbor 10.2.0.2 timers connect 1",
-    ];
-    // The daemons take a moment to listen.
-    wait_until("FRR", LIMIT, || Ok(vtysh(&stage.inside, &lines).is_ok().then_some(())))?;
+    let lines = "fpm address 127.0.0.1 port 2620
+        router bgp 65000
+        bgp router-id 10.2.0.1
+        no bgp ebgp-requires-policy
+        timers bgp 1 3
+        neighbor 10.2.0.2 remote-as 65002
+        neighbor 10.2.0.2 timers connect 1";
+    let _frr = Frr::start(&stage.inside, directory, &["zebra -M dplane_fpm_nl", "bgpd"], lines)?;
     stage.hosts[1].ip("link set lo up\naddress add 10.9.0.1/32 dev lo\n")?;
-    let mut theirs = bird(
-        &stage.hosts[1],
-        directory,
-        "theirs",
-        "router id 10.2.0.2;\nprotocol static { ipv4; route 10.9.0.0/16 blackhole; }\n\
-         protocol bgp peer { local 10.2.0.2 as 65002; neighbor 10.2.0.1 as 65000; connect retry time 1; connect delay time 1; error wait time 1,1;\n\
-         ipv4 { import none; export where source = RTS_STATIC; }; }\n",
-    )?;
+    let mut theirs = Bird::start(&stage.hosts[1], directory, "theirs", &announcer())?;
     let shown = || Ok(stage.router.rows("routes")?.iter().any(|row| row["prefix"] == "10.9.0.0/16"));
     wait_until("the route of BGP", LIMIT, || Ok(shown()?.then_some(())))?;
     stage.wait_for_ping(0, "10.9.0.1", true)?;

@@ -7,7 +7,7 @@ use lab::process::Process;
 use lab::wait::wait_until;
 use lab::{Error, Result};
 
-use crate::stage::{LIMIT, Stage};
+use lab::twins::{LIMIT, Stage};
 
 /// Destinations that are asked.
 const FLOWS: u32 = 40;

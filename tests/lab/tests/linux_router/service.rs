@@ -9,7 +9,7 @@ use std::sync::mpsc::{Receiver, channel};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use lab::netns::{self, missing_program};
+use lab::netns::{self, Namespace, missing_program};
 use lab::routebricks::binary;
 use lab::wait::wait_until;
 use lab::{Context, Error, Result};
@@ -17,7 +17,7 @@ use lab::{Context, Error, Result};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
-use super::stage::{LIMIT, Stage};
+use lab::twins::{LIMIT, Stage};
 
 /// What the service manager wants to hear from at least this often.
 const WATCHDOG: Duration = Duration::from_millis(1500);
@@ -129,9 +129,19 @@ fn a_killed_router_gives_its_ports_back_and_starts_again() -> Result<()> {
     if netns::skipped() {
         return Ok(());
     }
-    let mut stage = Stage::new(2, &[])?;
+    // It has this address before we take it, and keeps it: on the twin, and when it is back.
+    let with_address = |inside: &Namespace| {
+        inside.ip("address add 10.66.0.1/24 dev eth1\naddress add 2001:db8:66::1/64 dev eth1 nodad\n")?;
+        Ok(Vec::new())
+    };
+    let mut stage = Stage::started_by(2, &[], with_address)?;
+    let addresses = |stage: &Stage| -> Result<[bool; 2]> {
+        let shown = stage.inside.run("ip", &["address", "show", "dev", "eth1"])?;
+        Ok(["10.66.0.1/24", "2001:db8:66::1/64"].map(|address| shown.contains(address)))
+    };
     for promiscuous in [false, true] {
         stage.wait_for_ping(0, "10.2.0.2", true)?;
+        assert_eq!(addresses(&stage)?, [true, true]);
         stage.router.kill();
         for port in ["eth1", "eth2"] {
             let expected = promiscuous && port == "eth1";
@@ -141,6 +151,7 @@ fn a_killed_router_gives_its_ports_back_and_starts_again() -> Result<()> {
             })?;
         }
         assert!(!stage.pings(0, "10.2.0.2")?);
+        wait_until("eth1's addresses", LIMIT, || Ok((addresses(&stage)? == [true, true]).then_some(())))?;
         stage.inside.ip("link set eth1 promisc on\n")?;
         stage.start_again()?;
         let said = stage.router.process().printed()?;

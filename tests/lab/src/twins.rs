@@ -1,22 +1,30 @@
-//! A running router and its hosts.
+//! A router that Linux drives (`routebricks router`), and its neighbours.
 
+use std::sync::atomic::{AtomicU8, Ordering::Relaxed};
 use std::time::Duration;
 
-use lab::netns::Namespace;
-use lab::packets::Mac;
-use lab::routebricks::{Launch, Routebricks, binary};
-use lab::router::Router;
-use lab::veth::{self, End};
-use lab::wait::wait_until;
-use lab::{Error, Result};
+use crate::checks::Check;
+use crate::netns::Namespace;
+use crate::packets::Mac;
+use crate::routebricks::{Launch, Routebricks, binary};
+use crate::router::Router;
+use crate::veth::{self, End};
+use crate::wait::wait_until;
+use crate::{Context, Error, Result};
 
+/// How long anything may take.
 pub const LIMIT: Duration = Duration::from_secs(20);
 
 /// Hosts behind `eth1`, `eth2`, … of a router. Host n is 10.n.0.2 and 2001:db8:n::2, the router's end .1.
+#[derive(Debug)]
 pub struct Stage {
+    /// The running router.
     pub router: Routebricks,
+    /// For logs.
     pub directory: tempfile::TempDir,
+    /// The hosts, by port.
     pub hosts: Vec<Namespace>,
+    /// Where the router's twins are.
     pub inside: Namespace,
     launch: Launch,
 }
@@ -95,6 +103,7 @@ impl Stage {
         Ok(self.hosts[host].output("ping", &["-c1", "-W0.5", to])?.status.success())
     }
 
+    /// Waits until pings from a host are answered, or are not.
     pub fn wait_for_ping(&self, host: usize, to: &str, answered: bool) -> Result<()> {
         let what = format!("ping from h{} to {to}: {answered}", host + 1);
         wait_until(&what, LIMIT, || Ok((self.pings(host, to)? == answered).then_some(())))
@@ -107,16 +116,74 @@ impl Stage {
         row.and_then(|row| row["packets"].as_u64()).ok_or_else(|| Error::new(format!("no element {element}")))
     }
 
+    /// How many routes the router's tables have, of IPv4 and IPv6.
+    pub fn fib(&self) -> Result<[usize; 2]> {
+        let count = |element: &str| {
+            let text = self.router.handler(element, "count")?;
+            text.parse().cannot(|| format!("read {element}.count: {text}"))
+        };
+        Ok([count("rt0")?, count("rt6_0")?])
+    }
+
+    /// How many routes the kernel has there, of all tables, IPv4 and IPv6. IPv4's count is of prefixes, without looking at
+    /// one.
+    pub fn kernel_fib(&self) -> Result<[usize; 2]> {
+        self.inside.inside(|| {
+            let read = |name: &str| {
+                let path = format!("/proc/thread-self/net/{name}");
+                std::fs::read_to_string(&path).cannot(|| format!("read {path}"))
+            };
+            let tries = read("fib_triestat")?;
+            let prefixes = tries.lines().filter_map(|line| line.trim().strip_prefix("Prefixes:"));
+            // Main and local are one trie that is shown twice as long as there are no rules.
+            let four: usize =
+                prefixes.filter_map(|text| text.trim().parse::<usize>().ok()).max().unwrap_or(0);
+            let six = read("rt6_stats")?;
+            let six = six.split_whitespace().nth(1).and_then(|hex| usize::from_str_radix(hex, 16).ok());
+            Ok([four, six.unwrap_or(0)])
+        })
+    }
+
+    /// Lays a cable between two namespaces that are no part of the router, and gives its ends these addresses of a /24
+    /// and of a /64 (`10.101.0.1/24`, …), one `NAME ADDRESS ADDRESS6` each.
+    pub fn cable(a: (&Namespace, &str, &str, &str), b: (&Namespace, &str, &str, &str)) -> Result<()> {
+        /// For hardware addresses, of which no two are the same in a stage.
+        static NEXT: AtomicU8 = AtomicU8::new(0x40);
+        let ends = [a, b].map(|(namespace, name, ..)| end(namespace, name, NEXT.fetch_add(1, Relaxed)));
+        veth::connect(&[(ends[0], ends[1])])?;
+        for (namespace, name, address, address6) in [a, b] {
+            veth::finish_frames(namespace, name)?;
+            namespace.set("net/ipv6/conf/all/disable_ipv6", "0")?;
+            namespace.ip(&format!(
+                "address add {address} dev {name}\naddress add {address6} dev {name} nodad\n"
+            ))?;
+        }
+        Ok(())
+    }
+
     /// Ends the router, which must have lost no buffer and given its interfaces back.
+    ///
+    /// # Errors
+    /// Those of a test if it has not.
     pub fn end(mut self) -> Result<()> {
-        let checks = self.router.stop()?;
-        assert!(checks.iter().all(|check| check.holds), "{checks:?}");
+        let checks = self.stop()?;
+        match checks.iter().all(|check| check.holds) {
+            true => Ok(()),
+            false => Err(Error::new(format!("{checks:?}"))),
+        }
+    }
+
+    /// Ends the router, and says what was found: its exit code, its buffers, its interfaces.
+    pub fn stop(&mut self) -> Result<Vec<Check>> {
+        let mut checks = self.router.stop()?;
         for n in 1..=self.hosts.len() {
             let shown = self.inside.run("ip", &["-o", "link", "show", &format!("eth{n}")])?;
             let mac = format!("02:00:00:00:00:{n:02x}");
-            assert!(shown.contains(&mac) && shown.contains("link-netns") && shown.contains("UP"), "{shown}");
-            assert!(!shown.contains("xdp"), "{shown}");
+            let back = shown.contains(&mac) && shown.contains("link-netns") && shown.contains("UP");
+            let holds = back && !shown.contains("xdp");
+            let seen = if holds { "back in Linux" } else { shown.trim() };
+            checks.push(Check::that(format!("eth{n}"), "back in Linux", seen, holds));
         }
-        Ok(())
+        Ok(checks)
     }
 }

@@ -1,0 +1,22 @@
+//! Elements that make one router of several servers.
+
+mod cluster_switch;
+mod cluster_wrap;
+mod egress;
+mod ingress;
+mod links;
+mod losses;
+mod outlet;
+mod settings;
+mod status;
+mod switch;
+mod table;
+mod usual;
+
+use graph::{AnyClass, of};
+
+pub use cluster_switch::ClusterSwitch;
+pub use cluster_wrap::ClusterWrap;
+
+/// The classes of this layer.
+pub(crate) static CLASSES: &[&dyn AnyClass] = &[&of::<ClusterSwitch>(), &of::<ClusterWrap>()];

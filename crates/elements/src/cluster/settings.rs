@@ -1,0 +1,304 @@
+//! The arguments of `ClusterSwitch`.
+
+use cluster::header::{Header, INCARNATIONS, Phase, WORKERS};
+use cluster::path::{Order, Policy};
+use cluster::topology::Topology;
+use graph::{ArgError, Args, FromArg, Text};
+use lang::args::{Bandwidth, Words};
+use std::time::Duration;
+
+const MILLISECOND: u64 = 1_000_000;
+/// The least δ that is made from what is measured, nanoseconds.
+pub const LEAST_GAP: u64 = 10 * MILLISECOND;
+/// The largest window, as the resequencer has it.
+const MAX_WINDOW: usize = 1 << 21;
+
+/// What a configuration says of a node and its cluster.
+#[derive(Debug, Clone)]
+pub struct Settings {
+    /// This node.
+    pub me: u16,
+    /// Nodes and links.
+    pub topology: Topology,
+    /// Lines of each node that has lines.
+    pub ports: u8,
+    /// The nodes at the ends of the links.
+    pub links: Vec<u16>,
+    /// Rate R of a line, bits per second.
+    pub line_rate: u64,
+    /// Rate of a link, bits per second.
+    pub link_rate: u64,
+    /// What order is kept.
+    pub order: Order,
+    /// The rule for paths.
+    pub policy: Policy,
+    /// The node whose Linux is the control plane.
+    pub control: u16,
+    /// Which life of the node this is.
+    pub incarnation: u8,
+    /// Nanoseconds between hellos.
+    pub hello: u64,
+    /// Workers of a node, at most.
+    pub workers: u8,
+    /// Numbers in the window of a resequencer.
+    pub window: usize,
+    /// The least deadline of resequencers, nanoseconds.
+    pub deadline: u64,
+    /// δ of flowlets, nanoseconds; 0 = from what is measured.
+    pub gap: u64,
+    /// Bytes that may wait for a link or line, for each input node.
+    pub buffer: u32,
+}
+
+/// A rule or an order, by its name.
+struct Named<T>(T);
+
+impl FromArg for Named<Order> {
+    fn from_arg(arg: &Text) -> Result<Self, ArgError> {
+        match arg.text.trim() {
+            "strict" => Ok(Named(Order::Strict)),
+            "flowlet" => Ok(Named(Order::Flowlet)),
+            "spray" => Ok(Named(Order::Spray)),
+            "single-path" => Ok(Named(Order::SinglePath)),
+            _ => Err(ArgError::new("not one of strict, flowlet, spray, single-path")),
+        }
+    }
+
+    fn placeholder() -> Self {
+        Named(Order::Strict)
+    }
+}
+
+impl FromArg for Named<Policy> {
+    fn from_arg(arg: &Text) -> Result<Self, ArgError> {
+        match arg.text.trim() {
+            "adaptive" => Ok(Named(Policy::Adaptive)),
+            "direct-vlb" => Ok(Named(Policy::DirectVlb)),
+            "vlb" => Ok(Named(Policy::Vlb)),
+            "flow-hash" => Ok(Named(Policy::FlowHash)),
+            _ => Err(ArgError::new("not one of adaptive, direct-vlb, vlb, flow-hash")),
+        }
+    }
+
+    fn placeholder() -> Self {
+        Named(Policy::Adaptive)
+    }
+}
+
+/// Numbers with spaces between them.
+struct Numbers(Vec<u16>);
+
+impl FromArg for Numbers {
+    fn from_arg(arg: &Text) -> Result<Self, ArgError> {
+        let mut words = Words::new(arg);
+        let mut numbers = Vec::new();
+        while words.peek().is_some() {
+            numbers.push(words.take("node")?);
+        }
+        Ok(Numbers(numbers))
+    }
+
+    fn placeholder() -> Self {
+        Numbers(Vec::new())
+    }
+}
+
+impl Settings {
+    /// Reads all arguments; mistakes are noted in `args`.
+    pub fn read(args: &mut Args) -> Settings {
+        let me = args.required_keyword("NODE");
+        let topology = topology(args);
+        if me >= topology.nodes() {
+            args.error("NODE", format!("no node {me}, there are {}", topology.nodes()));
+        }
+        let ports = number(args, "PORTS", 1, 1, u8::MAX);
+        let links = links(args, &topology, me);
+        let Bandwidth(line_rate) = args.required_keyword("LINE_RATE");
+        let line_rate = line_rate.saturating_mul(8);
+        let link_rate = args.keyword_if_given("LINK_RATE");
+        let link_rate =
+            link_rate.map_or(topology.link_rate(line_rate, ports), |Bandwidth(rate)| rate.saturating_mul(8));
+        for (name, rate) in [("LINE_RATE", line_rate), ("LINK_RATE", link_rate)] {
+            if rate < 8000 {
+                args.error(name, "less than 1 kB/s");
+            }
+        }
+        let control = args.keyword("CONTROL", 0);
+        if control >= topology.edge_nodes() {
+            args.error(
+                "CONTROL",
+                format!("no node with lines {control}, there are {}", topology.edge_nodes()),
+            );
+        }
+        let Named(order) = args.keyword("ORDER", Named(Order::Strict));
+        let Named(policy) = args.keyword("POLICY", Named(Policy::Adaptive));
+        let incarnation = number(args, "INCARNATION", 0, 0, INCARNATIONS - 1);
+        let hello = nanoseconds(args, "HELLO", 5 * MILLISECOND);
+        if hello < MILLISECOND {
+            args.error("HELLO", "less than 1 ms");
+        }
+        Settings {
+            me,
+            topology,
+            ports,
+            links,
+            line_rate,
+            link_rate,
+            order,
+            policy,
+            control,
+            incarnation,
+            hello,
+            workers: number(args, "WORKERS", 1, 1, WORKERS),
+            window: number(args, "WINDOW", 4096, 2, MAX_WINDOW),
+            deadline: nanoseconds(args, "DEADLINE", 20 * MILLISECOND),
+            gap: nanoseconds(args, "GAP", cluster::flowlet::PAPER_GAP),
+            buffer: number(args, "BUFFER", 256_000, 1 << 14, 1 << 30),
+        }
+    }
+
+    /// Lines of this node.
+    pub fn own_lines(&self) -> u8 {
+        if self.me < self.topology.edge_nodes() { self.ports } else { 0 }
+    }
+
+    /// The number of this node's first line in the whole cluster.
+    pub fn first_line(&self) -> u32 {
+        u32::from(self.me) * u32::from(self.ports)
+    }
+
+    /// Lines of the whole cluster.
+    pub fn all_lines(&self) -> usize {
+        usize::from(self.topology.edge_nodes()) * usize::from(self.ports)
+    }
+
+    /// The node and port that a line is.
+    pub fn line(&self, line: u32) -> Option<(u16, u8)> {
+        self.topology.line(line, self.ports)
+    }
+
+    /// A header of this node for packets to a port of a node.
+    pub fn header(&self, node: u16, port: u8, phase: Phase) -> Header {
+        let (source, incarnation) = (self.me, self.incarnation);
+        Header {
+            phase,
+            class: 0,
+            punt: false,
+            node,
+            port,
+            adjacency: 0,
+            source,
+            worker: 0,
+            incarnation,
+            sequence: 0,
+        }
+    }
+
+    /// The header for whole frames of a line: at the control node to the node that has it, at others to the control node.
+    pub fn whole(&self, line: u32) -> Option<Header> {
+        let (node, port) = self.line(line)?;
+        let (node, port) = if self.me == self.control { (node, port) } else { (self.control, 0) };
+        Some(Header { punt: true, adjacency: line, ..self.header(node, port, Phase::ToOutput) })
+    }
+
+    /// The first output that is no line and no link.
+    pub fn first_twin(&self) -> usize {
+        usize::from(self.own_lines()) + self.links.len()
+    }
+}
+
+/// `NODES` or `FLY`.
+fn topology(args: &mut Args) -> Topology {
+    let nodes: Option<u16> = args.keyword_if_given("NODES");
+    let fly: Option<Numbers> = args.keyword_if_given("FLY");
+    let (name, made) = match (nodes, fly) {
+        (Some(nodes), None) => ("NODES", Topology::mesh(nodes).map_err(|e| e.to_string())),
+        (None, Some(Numbers(fly))) => match fly[..] {
+            [radix, columns] => ("FLY", Topology::fly(radix, columns).map_err(|e| e.to_string())),
+            _ => ("FLY", Err("two numbers wanted: links out of a node, and columns".to_owned())),
+        },
+        (Some(_), Some(_)) => ("FLY", Err("either NODES or FLY".to_owned())),
+        (None, None) => ("NODE", Err("NODES or FLY is missing".to_owned())),
+    };
+    made.unwrap_or_else(|message| {
+        args.error(name, message);
+        Topology::ONE
+    })
+}
+
+/// The nodes at the ends of the links: those that are given, which must be neighbours, or all.
+fn links(args: &mut Args, topology: &Topology, me: u16) -> Vec<u16> {
+    let neighbours = if me < topology.nodes() { topology.neighbours(me) } else { Vec::new() };
+    let given: Option<Numbers> = args.keyword_if_given("LINKS");
+    let Some(Numbers(given)) = given else { return neighbours };
+    for (place, node) in given.iter().enumerate() {
+        if !neighbours.contains(node) {
+            args.error("LINKS", format!("node {node} is no neighbour of this one"));
+        } else if given[..place].contains(node) {
+            args.error("LINKS", format!("two links to node {node}"));
+        }
+    }
+    given
+}
+
+/// A number in a range.
+fn number<T: FromArg + PartialOrd + Copy + std::fmt::Display>(
+    args: &mut Args,
+    name: &'static str,
+    default: T,
+    least: T,
+    most: T,
+) -> T {
+    let number = args.keyword(name, default);
+    if number < least || number > most {
+        args.error(name, format!("out of range, {least} to {most}"));
+    }
+    number
+}
+
+fn nanoseconds(args: &mut Args, name: &'static str, default: u64) -> u64 {
+    let time = args.keyword(name, Duration::from_nanos(default));
+    u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::testing::errors;
+
+    fn check(arguments: &str, wanted: &[&str]) {
+        let text = errors(&format!("Idle -> s :: ClusterSwitch({arguments}) -> Discard;"));
+        for wanted in wanted {
+            assert!(text.contains(wanted), "no '{wanted}' in\n{text}");
+        }
+        assert_eq!(text.is_empty(), wanted.is_empty(), "{text}");
+    }
+
+    #[test]
+    fn all_mistakes_are_told_at_once() {
+        check("NODE 0, NODES 1, LINE_RATE 1Gbps", &[]);
+        check("NODES 4, LINE_RATE 1Gbps", &["NODE"]);
+        check("NODE 0, LINE_RATE 1Gbps", &["NODES or FLY is missing"]);
+        check("NODE 0, NODES 5000, LINE_RATE 1Gbps", &["more than 4,096 nodes"]);
+        check("NODE 0, NODES 2, FLY 2 2, LINE_RATE 1Gbps", &["either NODES or FLY"]);
+        check("NODE 0, FLY 2, LINE_RATE 1Gbps", &["two numbers wanted"]);
+        check("NODE 0, NODES 4, LINE_RATE 1Gbps", &["1 inputs, a node with 3 links has 4 or 5", "1 outputs"]);
+        check(
+            "NODE 4, NODES 4, PORTS 0, LINE_RATE 1, CONTROL 4, INCARNATION 16, HELLO 1us, ORDER none, POLICY none, WORKERS 65",
+            &[
+                "no node 4, there are 4",
+                "PORTS: out of range, 1 to 255",
+                "LINE_RATE: less than 1 kB/s",
+                "CONTROL: no node with lines 4, there are 4",
+                "INCARNATION: out of range, 0 to 15",
+                "HELLO: less than 1 ms",
+                "ORDER: not one of strict, flowlet, spray, single-path",
+                "POLICY: not one of adaptive, direct-vlb, vlb, flow-hash",
+                "WORKERS: out of range, 1 to 64",
+            ],
+        );
+        check(
+            "NODE 1, NODES 3, LINE_RATE 1Gbps, LINKS 0 1 0 7",
+            &["node 1 is no neighbour", "two links to node 0", "node 7 is no neighbour"],
+        );
+    }
+}

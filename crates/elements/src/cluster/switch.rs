@@ -1,0 +1,358 @@
+//! One worker's part of `ClusterSwitch`: what it is made of, and when which part of it works.
+
+use super::ClusterSwitch;
+use super::egress::Egress;
+use super::links::Neighbour;
+use super::losses::{LINK_DOWN, UNREACHABLE};
+use super::outlet::{Outlet, Turn, length};
+use super::settings::Settings;
+use super::status::Traffic;
+use cluster::header::{ETHERTYPE_WHOLE, Header, LEN, Limits, Phase, Template};
+use cluster::numbering::Numbering;
+use cluster::path::{Config, Order, PathChooser, Policy};
+use fib::Adjacency;
+use graph::{Cx, Element, Nanos, Out, Up};
+use packet::wire::ethernet::{self, HEADER_LEN};
+use packet::{Batch, Packet};
+use std::sync::Arc;
+
+/// How often hellos, markers and deadlines are looked after, in nanoseconds.
+const TICK: Nanos = 1_000_000;
+/// Every how many ticks what is measured is looked at, and shown.
+const TICKS_PER_LOOK: u64 = 16;
+/// No outlet.
+pub const NONE: u16 = u16::MAX;
+
+/// A line, as a place that packets go to.
+#[derive(Debug, Clone, Copy)]
+pub struct Destination {
+    /// The node that has it.
+    pub node: u16,
+    /// Its number there.
+    pub port: u8,
+    /// The header on the way there directly, and to a relay.
+    pub headers: [Template; 2],
+}
+
+/// What next hops need, IPv4 and IPv6.
+#[derive(Debug, Clone, Copy)]
+pub struct Adjacencies<'a> {
+    v4: &'a [Adjacency],
+    v6: &'a [Adjacency],
+}
+
+impl<'a> Adjacencies<'a> {
+    /// Those of the network protocol of a frame.
+    #[inline(always)]
+    pub fn of(&self, head: &[u8; HEADER_LEN]) -> &'a [Adjacency] {
+        if head[LEN..] == ethernet::IPV6.to_be_bytes() { self.v6 } else { self.v4 }
+    }
+}
+
+/// See the module.
+#[derive(Debug)]
+pub struct LocalClusterSwitch {
+    shared: Arc<ClusterSwitch>,
+    switch: Switch,
+}
+
+/// All that changes.
+#[derive(Debug)]
+pub struct Switch {
+    pub(super) shared: Arc<ClusterSwitch>,
+    pub(super) settings: Arc<Settings>,
+    pub(super) limits: Limits,
+    pub(super) me: u16,
+    pub(super) own_lines: u8,
+    pub(super) first_line: u32,
+    pub(super) chooser: PathChooser,
+    /// By output node.
+    pub(super) numbers: Vec<Numbering>,
+    /// By number of the line.
+    pub(super) lines: Box<[Destination]>,
+    /// Lines, then links.
+    pub(super) outlets: Vec<Outlet>,
+    /// By place of the link.
+    pub(super) neighbours: Vec<Neighbour>,
+    /// The outlet of each link of the topology, [`NONE`] if it is not there.
+    pub(super) outlet_of: Box<[u16]>,
+    /// By output node: the link of the topology that leads there on second ways.
+    pub(super) towards: Box<[u16]>,
+    /// By output node, in a full mesh: the outlet of the link there, [`NONE`] while it is not up.
+    pub(super) second_ways: Box<[u16]>,
+    pub(super) egress: Egress,
+    pub(super) traffic: Traffic,
+    /// What the weights of links are now, by output node.
+    pub(super) weights: Vec<Vec<u8>>,
+    pub(super) is_mesh: bool,
+    pub(super) is_strict: bool,
+    /// The choice of paths asks which flow a packet belongs to.
+    pub(super) needs_flow: bool,
+    /// When the last tick was.
+    pub(super) ticked: Nanos,
+    pub(super) ticks: u64,
+    /// What the timer is set to.
+    armed: Nanos,
+    advanced: Nanos,
+}
+
+impl Switch {
+    /// A switch that hears no neighbour yet.
+    fn new(shared: Arc<ClusterSwitch>) -> Switch {
+        let settings = shared.settings().clone();
+        let topology = settings.topology;
+        let (own, edge) = (usize::from(settings.own_lines()), topology.edge_nodes());
+        let is_mesh = topology.is_mesh();
+        let mut outlet_of = vec![NONE; topology.radix().into()];
+        for (place, &node) in settings.links.iter().enumerate() {
+            // Ports of an element are fewer than 2^16.
+            let link =
+                topology.link_to(settings.me, node).and_then(|link| outlet_of.get_mut(usize::from(link)));
+            link.into_iter().for_each(|outlet| *outlet = (own + place) as u16);
+        }
+        let rates =
+            (0..own).map(|_| settings.line_rate).chain(settings.links.iter().map(|_| settings.link_rate));
+        let outlets =
+            rates.enumerate().map(|(output, rate)| Outlet::new(output, rate, edge, settings.buffer));
+        let new_neighbour = |&node| Neighbour::new(node, &settings);
+        let needs_flow = matches!(settings.order, Order::Flowlet | Order::SinglePath)
+            || settings.policy == Policy::FlowHash;
+        Switch {
+            limits: Limits {
+                me: settings.me,
+                nodes: topology.nodes(),
+                ports: settings.ports,
+                workers: settings.workers,
+                transit: !is_mesh,
+            },
+            chooser: PathChooser::new(chooser_config(&settings)),
+            numbers: vec![Numbering::new(topology.radix().into()); edge.into()],
+            lines: destinations(&settings),
+            outlets: outlets.collect(),
+            neighbours: settings.links.iter().map(new_neighbour).collect(),
+            outlet_of: outlet_of.into(),
+            me: settings.me,
+            own_lines: settings.own_lines(),
+            first_line: settings.first_line(),
+            second_ways: vec![NONE; edge.into()].into(),
+            towards: topology.forwarding_table(settings.me).into(),
+            egress: Egress::new(&settings),
+            traffic: Traffic::default(),
+            weights: vec![Vec::new(); edge.into()],
+            is_mesh,
+            is_strict: settings.order == Order::Strict,
+            needs_flow,
+            ticked: 0,
+            ticks: 0,
+            armed: 0,
+            advanced: 0,
+            shared,
+            settings,
+        }
+    }
+
+    /// Lets time pass for all that is sent on.
+    #[inline]
+    fn begin(&mut self, now: Nanos) {
+        if now != self.advanced {
+            let gone = now.saturating_sub(std::mem::replace(&mut self.advanced, now));
+            if gone > self.settings.hello {
+                // Who was away has not read what came meanwhile, and nobody is to be declared dead for that.
+                self.neighbours.iter_mut().for_each(|neighbour| neighbour.absent(gone));
+            }
+            self.outlets.iter_mut().for_each(|outlet| outlet.advance(now));
+            self.chooser.advance(now);
+        }
+    }
+
+    /// Whether nothing waits, and everything can go out at once.
+    #[inline]
+    pub(super) fn is_calm(&self) -> bool {
+        self.outlets.iter().all(Outlet::is_free)
+    }
+
+    /// Hands over what is to go out, and sees to it that what waits will go.
+    #[inline]
+    fn finish(&mut self, cx: &Cx<'_>, out: &mut Out<'_>) {
+        self.outlets.iter_mut().for_each(|outlet| outlet.flush(out));
+        self.arm(cx.now, out);
+    }
+
+    fn arm(&mut self, now: Nanos, out: &mut Out<'_>) {
+        let mut due = self.ticked.saturating_add(TICK);
+        for outlet in &self.outlets {
+            if outlet.waiting() > 0 {
+                due = due.min(outlet.due(now).unwrap_or(due));
+            }
+        }
+        if due != self.armed {
+            self.armed = due;
+            out.wake_at(due);
+        }
+    }
+
+    /// The outlet of a link of the topology, unless the link is not there or down.
+    #[inline]
+    pub(super) fn outlet(&mut self, link: u16) -> Option<&mut Outlet> {
+        let place = self.outlet_of.get(usize::from(link)).copied().unwrap_or(NONE);
+        self.outlets.get_mut(usize::from(place))
+    }
+
+    /// Frames that travel whole, from elements of this node.
+    fn wrapped(&mut self, batch: Batch, out: &mut Out<'_>) {
+        for packet in batch {
+            let header = packet.head::<HEADER_LEN>(0).ok_or(cluster::header::HeaderError::Short);
+            match header.and_then(|head| Header::decode(head)) {
+                Ok(header) if header.node == self.settings.me => self.unwrap(&header, packet, out),
+                Ok(header) => self.send_whole(&header, packet, out),
+                Err(error) => out.lose(packet, super::losses::of_header(error)),
+            }
+        }
+    }
+
+    /// Sends a whole frame towards its node, before all others: directly if that can be.
+    pub(super) fn send_whole(&mut self, header: &Header, mut packet: Packet, out: &mut Out<'_>) {
+        let direct = self.is_mesh.then_some(header.node).filter(|&link| self.is_link_up(link));
+        let link = direct.or_else(|| match header.phase {
+            Phase::ToOutput if header.source != self.settings.me => None,
+            _ => self.chooser.choose(header.node, length(&packet), 0),
+        });
+        let phase = if direct.is_some() { Phase::ToOutput } else { Phase::ToRelay };
+        let bytes = Header { phase, ..*header }.encode();
+        let (Some(link), Ok(bytes)) = (link, bytes) else { return out.lose(packet, UNREACHABLE) };
+        if let Some(head) = packet.data_mut().first_chunk_mut::<LEN>() {
+            *head = bytes;
+        }
+        match self.outlet(link) {
+            Some(outlet) => outlet.send_now(packet, out),
+            None => out.lose(packet, LINK_DOWN),
+        }
+    }
+
+    /// A whole frame has come to its node: it goes to its twin, or out by its line.
+    pub(super) fn unwrap(&mut self, header: &Header, mut packet: Packet, out: &mut Out<'_>) {
+        let is_whole =
+            packet.head::<HEADER_LEN>(0).is_some_and(|head| head[LEN..] == ETHERTYPE_WHOLE.to_be_bytes());
+        let settings = &self.settings;
+        let is_for_line = header.source == settings.control;
+        if !is_whole || !packet.pull(HEADER_LEN) {
+            out.lose(packet, super::losses::MESSAGE);
+        } else if is_for_line && header.port < settings.own_lines() {
+            packet.set_mac_offset(0);
+            self.outlets[usize::from(header.port)].send_now(packet, out);
+        } else {
+            let twin = settings.first_twin() + header.adjacency as usize;
+            let is_twin =
+                settings.me == settings.control && (header.adjacency as usize) < settings.all_lines();
+            if is_twin && out.is_connected(twin) {
+                packet.set_mac_offset(0);
+                out.emit(twin, Batch::one(packet));
+            } else {
+                out.lose(packet, super::losses::NO_TWIN);
+            }
+        }
+    }
+
+    /// Adds a frame to a line of this node.
+    #[inline]
+    pub(super) fn add_to_line(&mut self, port: u8, source: u16, packet: Packet, out: &mut Out<'_>) {
+        if let Err(packet) = self.outlets[usize::from(port)].send(packet, Turn::Fair(source), out) {
+            out.lose(packet, super::losses::LINE_FULL);
+        }
+    }
+
+    fn tick(&mut self, cx: &Cx<'_>, out: &mut Out<'_>) {
+        self.ticked = cx.now;
+        self.ticks += 1;
+        self.look_after_links(cx, out);
+        if self.is_strict {
+            self.send_markers(cx, out);
+            self.poll_streams(cx.now, out);
+        }
+        if self.ticks.is_multiple_of(TICKS_PER_LOOK) {
+            self.measure(cx.now);
+            self.publish(cx.now);
+        }
+    }
+}
+
+impl LocalClusterSwitch {
+    /// A switch that hears no neighbour yet.
+    pub fn new(shared: Arc<ClusterSwitch>) -> LocalClusterSwitch {
+        LocalClusterSwitch { switch: Switch::new(shared.clone()), shared }
+    }
+}
+
+impl Element for LocalClusterSwitch {
+    fn start(&mut self, cx: &Cx<'_>, out: &mut Out<'_>) {
+        let switch = &mut self.switch;
+        switch.advanced = cx.now;
+        switch.begin(cx.now);
+        switch.learn(cx.now, out);
+        switch.tick(cx, out);
+        switch.publish(cx.now);
+        switch.finish(cx, out);
+    }
+
+    fn push(&mut self, port: usize, batch: Batch, cx: &Cx<'_>, out: &mut Out<'_>) {
+        let LocalClusterSwitch { shared, switch } = self;
+        let adjacencies = Adjacencies {
+            v4: shared.adjacencies.read(cx.reader).list(),
+            v6: shared.adjacencies6.read(cx.reader).list(),
+        };
+        switch.begin(cx.now);
+        match port.checked_sub(1) {
+            None => switch.ingress(batch, adjacencies, cx.now, out),
+            Some(place) if place < switch.neighbours.len() => {
+                switch.receive(place, batch, adjacencies, cx, out);
+            }
+            Some(_) => switch.wrapped(batch, out),
+        }
+        switch.finish(cx, out);
+    }
+
+    fn run(&mut self, cx: &Cx<'_>, _: &mut Up<'_>, out: &mut Out<'_>) -> bool {
+        let switch = &mut self.switch;
+        switch.begin(cx.now);
+        let was_waiting = switch.outlets.iter().any(|outlet| outlet.waiting() > 0);
+        switch.outlets.iter_mut().for_each(|outlet| outlet.serve(out));
+        if cx.now >= switch.ticked.saturating_add(TICK) {
+            switch.tick(cx, out);
+        }
+        // The timer has gone off.
+        switch.armed = 0;
+        switch.finish(cx, out);
+        // A hello now and then is no reason to stay awake.
+        was_waiting
+    }
+}
+
+fn chooser_config(settings: &Settings) -> Config {
+    let topology = settings.topology;
+    let lines = u64::from(settings.ports);
+    let policy = if topology.is_mesh() { settings.policy } else { Policy::Vlb };
+    let gap = if settings.gap == 0 { cluster::flowlet::PAPER_GAP } else { settings.gap };
+    Config {
+        nodes: topology.edge_nodes().into(),
+        links: topology.radix().into(),
+        link_rate: settings.link_rate,
+        gap,
+        ..Config::mesh(
+            topology.edge_nodes(),
+            settings.line_rate.saturating_mul(lines),
+            policy,
+            settings.order,
+        )
+    }
+}
+
+fn destinations(settings: &Settings) -> Box<[Destination]> {
+    let lines = (0..settings.all_lines() as u32).filter_map(|line| settings.line(line));
+    lines
+        .filter_map(|(node, port)| {
+            let template = |phase| Template::new(&settings.header(node, port, phase)).ok();
+            let headers = [template(Phase::ToOutput)?, template(Phase::ToRelay)?];
+            Some(Destination { node, port, headers })
+        })
+        .collect()
+}
