@@ -52,6 +52,7 @@ fn main() {
     control.routes4.apply(&set(&four)).unwrap();
     control.routes6.apply(&set(&six)).unwrap();
     let log = Log::new(&control, Log::ROOM);
+    log.set_ready();
     let authority = Authority::new().unwrap();
     let server = Server::start(
         &ServerSettings {

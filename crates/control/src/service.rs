@@ -167,7 +167,7 @@ impl Control {
     }
 
     /// As [`start`](Self::start), for other nodes as well: those that follow the log of these tables
-    /// ([`replicate`](crate::replicate)).
+    /// ([`replicate`](crate::replicate)) get them as soon as everything that there is has been published.
     ///
     /// # Errors
     /// If a socket or the thread cannot be had.
@@ -368,8 +368,12 @@ impl Control {
     fn tell(&self, more: bool) {
         let fpm = self.connection.as_ref().map(|(_, session)| session);
         let frr_synced = self.listener.is_none() || fpm.is_some_and(Session::is_synced);
+        let synced = self.follower.is_synced() && frr_synced;
+        if let Some(reclaim) = self.reclaim.as_ref().filter(|_| synced && !more) {
+            reclaim.log().set_ready();
+        }
         *lock(&self.shared.status) = Status {
-            synced: self.follower.is_synced() && frr_synced,
+            synced,
             published: !more,
             netlink: self.follower.counts,
             fpm_messages: fpm.map(|session| session.messages),

@@ -6,7 +6,7 @@ use control::replicate::{
     Authority, Client, ClientSettings, Identity, Log, Server, ServerSettings, ServerStatus,
 };
 use epoch::Reader;
-use fib::{Dir24_8, NextHop, Prefix, RangeTree, Route, RouteChange, RouteTable};
+use fib::{Adjacency, AdjacencyChanges, Dir24_8, NextHop, Prefix, RangeTree, Route, RouteChange, RouteTable};
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-const LIMIT: Duration = Duration::from_secs(30);
+const LIMIT: Duration = Duration::from_secs(60);
 
 fn tables() -> Tables {
     Tables {
@@ -89,6 +89,7 @@ fn nodes_follow_and_go_on_where_they_were() {
     control.routes4.apply(&(0..5000).map(|i| set(i, i % 7)).collect::<Vec<_>>()).unwrap();
     let log = Log::new(&control, Log::ROOM);
     let server = start(&authority, &log, any(), Duration::ZERO);
+    log.set_ready();
     let (b, c) = (tables(), tables());
     let identity = authority.issue("node-b").unwrap();
     let client = follow(identity.clone(), "node-b", server.address(), &b);
@@ -141,6 +142,7 @@ fn unchanged_routes_are_there_all_the_time() {
     control.routes4.apply(&routes).unwrap();
     let log = Log::new(&control, Log::ROOM);
     let server = start(&authority, &log, any(), Duration::ZERO);
+    log.set_ready();
     let (b, c) = (tables(), tables());
     let client = follow(authority.issue("node-b").unwrap(), "node-b", server.address(), &b);
     let other = follow(authority.issue("node-c").unwrap(), "node-c", server.address(), &c);
@@ -174,7 +176,12 @@ fn unchanged_routes_are_there_all_the_time() {
         let mut routes: Vec<_> =
             (0..20_000).map(|i| set(i, if i < 10_000 { i % 300 } else { i % 200 + life })).collect();
         routes.reverse();
-        control.routes4.apply(&routes).unwrap();
+        // Not all at once, as it is published; and nodes have connected already.
+        for part in routes.chunks(4000) {
+            control.routes4.apply(part).unwrap();
+            thread::sleep(Duration::from_millis(30));
+        }
+        log.set_ready();
         assert!(control.routes4.next_hop_list().starts_with(&numbers));
         wait_until_same(&b, &control);
         wait_until_same(&c, &control);
@@ -194,6 +201,7 @@ fn strangers_are_refused() {
     control.routes4.apply(&[set(1, 1)]).unwrap();
     let log = Log::new(&control, Log::ROOM);
     let server = start(&authority, &log, any(), Duration::ZERO);
+    log.set_ready();
     let refusal = |identity, name| {
         let tables = tables();
         let client = follow(identity, name, server.address(), &tables);
@@ -239,15 +247,18 @@ fn changes_come_through_while_a_node_reads_nothing() {
     let (authority, control) = (Authority::new().unwrap(), tables());
     let log = Log::new(&control, 1 << 20);
     let server = start(&authority, &log, any(), Duration::ZERO);
+    log.set_ready();
     let (b, c) = (tables(), tables());
     let client = follow(authority.issue("node-b").unwrap(), "node-b", server.address(), &b);
     let slow = follow(authority.issue("node-c").unwrap(), "node-c", server.address(), &c);
     assert!(client.wait(LIMIT) && slow.wait(LIMIT));
-    // As long as its table is locked it applies nothing, and so reads nothing.
-    c.routes4.snapshot(|| {
-        for round in 0..400u32 {
-            let changes: Vec<_> = (0..4000).map(|i| set(i, (i + round) % 13)).collect();
-            control.routes4.apply(&changes).unwrap();
+    // As long as its neighbours are locked it applies nothing, and so reads nothing: 40 MB fit nowhere on the way.
+    c.adjacencies4.snapshot(|| {
+        for round in 0..1500u32 {
+            let adjacency = Adjacency { header: [round as u8; 14], output: round as u16 % 100 };
+            let adjacencies = (0..1000).map(|port| (hop(port), Some(adjacency))).collect();
+            let changes = AdjacencyChanges { adjacencies, ..AdjacencyChanges::default() };
+            control.adjacencies4.change(changes, &[]);
             assert!(log.ring().size().1 <= 1 << 20);
         }
         wait_until_same(&b, &control);

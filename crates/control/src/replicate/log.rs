@@ -188,6 +188,7 @@ pub struct Log {
     /// Who follows.
     pub nodes: Nodes,
     start: Instant,
+    ready: AtomicBool,
 }
 
 impl Log {
@@ -210,6 +211,7 @@ impl Log {
             snapshot: Mutex::default(),
             nodes: Nodes::default(),
             start: Instant::now(),
+            ready: AtomicBool::new(false),
         })
     }
 
@@ -226,6 +228,19 @@ impl Log {
     /// The tables.
     pub fn tables(&self) -> &Tables {
         &self.tables
+    }
+
+    /// The tables are whole: nodes can have them. Before, tables of a control node that has just been started would take
+    /// routes from nodes that still have them.
+    pub fn set_ready(&self) {
+        if !self.ready.swap(true, Ordering::AcqRel) {
+            self.ring.append(Topic::Routes(Family::Ipv4), Vec::new());
+        }
+    }
+
+    /// True if the tables have been whole once.
+    pub fn is_ready(&self) -> bool {
+        self.ready.load(Ordering::Acquire)
     }
 
     /// The time for [`Nodes`].

@@ -50,6 +50,11 @@ impl Reclaim {
         Reclaim { log: log.clone(), halves: Default::default(), many }
     }
 
+    /// The log that it goes by.
+    pub fn log(&self) -> &Log {
+        &self.log
+    }
+
     /// Retires and frees what can be.
     pub fn step(&mut self, now: Duration) {
         let log = &self.log;

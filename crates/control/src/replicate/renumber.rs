@@ -10,8 +10,8 @@ use std::collections::HashMap;
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// So long workers may take to forget the old numbers.
-const PATIENCE: Duration = Duration::from_secs(1);
+/// So long workers may take to forget the old numbers: one that takes longer hangs.
+const PATIENCE: Duration = Duration::from_secs(10);
 
 /// Sees to it that no route or group uses a number that is to stand for something else. Returns how many there were.
 pub fn make_way<A: Address>(
@@ -44,6 +44,8 @@ pub fn make_way<A: Address>(
         .filter_map(|(hop, group)| Some((*hop, Some(with(group, &aside)?))))
         .collect();
     if routes.is_empty() && groups.is_empty() {
+        // They may have been used until a moment ago.
+        wait_for_workers();
         return 0;
     }
     // Up to the new ones' end first: numbers have no gaps.
@@ -58,11 +60,16 @@ pub fn make_way<A: Address>(
     adjacencies.change(AdjacencyChanges { groups, ..AdjacencyChanges::default() }, &list);
     // The numbers were just given.
     let _ = table.set_routes(&routes);
+    wait_for_workers();
+    changed.len() as u64
+}
+
+/// Waits until no worker remembers what it has looked up so far.
+fn wait_for_workers() {
     let (passed, begun) = (ticket(), Instant::now());
     while !passed.passed() && begun.elapsed() < PATIENCE {
         thread::sleep(Duration::from_millis(1));
     }
-    changed.len() as u64
 }
 
 /// The group with other numbers for its members.

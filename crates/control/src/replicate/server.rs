@@ -96,7 +96,8 @@ pub struct Server {
 }
 
 impl Server {
-    /// Listens in the current network namespace. To be started before whoever publishes into the tables of `log`.
+    /// Listens in the current network namespace. To be started before whoever publishes into the tables of `log`; nodes
+    /// wait until that has [said](Log::set_ready) that the tables are whole.
     ///
     /// # Errors
     /// If the certificates are none, or socket or threads cannot be had.
@@ -284,7 +285,7 @@ impl Connection<'_> {
     fn run(&mut self, channel: &mut Channel, greeting: &Greeting) -> Result<(), ChannelError> {
         let log = &self.shared.log;
         log.ring().wake(&self.waker);
-        self.adopt(channel, greeting)?;
+        self.prepare(channel, greeting)?;
         let (mut feed, resumes) = Feed::new(log, &greeting.hello(), channel.out())?;
         self.session = log.nodes.connect(self.name, resumes);
         let (mut heard, mut moved_at, mut said) = (Instant::now(), Instant::now(), Instant::now());
@@ -338,16 +339,17 @@ impl Connection<'_> {
         Ok(())
     }
 
-    /// Asks the node for its numbers while that is wanted.
-    fn adopt(&self, channel: &mut Channel, greeting: &Greeting) -> Result<(), ChannelError> {
-        let adoption = &self.shared.adoption;
-        if !adoption.is_open() {
-            return Ok(());
+    /// Asks the node for its numbers while that is wanted, and has it wait until the tables are whole.
+    fn prepare(&self, channel: &mut Channel, greeting: &Greeting) -> Result<(), ChannelError> {
+        let (adoption, log) = (&self.shared.adoption, &self.shared.log);
+        let mut told = None;
+        if adoption.is_open() {
+            channel.out().extend(Message::Tell.encode());
+            told = Some(Told::new(greeting.life, greeting.position));
         }
-        channel.out().extend(Message::Tell.encode());
-        let mut told = Some(Told::new(greeting.life, greeting.position));
         let (mut moved_at, mut said) = (Instant::now(), Instant::now());
-        while !self.shared.stops() && (adoption.is_open() || told.is_some()) {
+        while !self.shared.stops() && (adoption.is_open() || told.is_some() || !log.is_ready()) {
+            self.waker.rest();
             let moved = channel.turn(|kind, body, _| match (Message::decode(kind, body)?, &mut told) {
                 (Message::Changes(body), Some(told)) => Ok(told.take(body)?),
                 (Message::Told, Some(_)) => {
@@ -368,7 +370,8 @@ impl Connection<'_> {
                 said = now;
                 channel.out().extend(Message::Alive(0).encode());
             } else if !moved {
-                channel.wait(&self.waker, Duration::from_millis(5));
+                let pause = if adoption.is_open() { Duration::from_millis(5) } else { ALIVE / 4 };
+                channel.wait(&self.waker, pause);
             }
         }
         Ok(())
