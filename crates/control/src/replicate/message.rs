@@ -48,7 +48,7 @@ pub enum Message<'a> {
     End(u64),
     /// The control node lives, and has come to this position.
     Alive(u64),
-    /// Changes of tables; see [`change`](super::change).
+    /// Changes of tables; see the module `change`.
     Changes(&'a [u8]),
     /// Something that a later version says.
     Unknown,
