@@ -162,7 +162,7 @@ impl Ring {
 pub struct Snapshot {
     /// In the order in which they can be followed: numbers, neighbours, groups, routes.
     pub frames: Vec<Frame>,
-    /// The position of each topic, in the order of the stream.
+    /// The position of each `Topic`.
     pub positions: [u64; 4],
 }
 
