@@ -20,7 +20,7 @@ build: ## the routebricks command with DPDK ports: target/release/routebricks
 	@scripts/setup build
 	cargo build --release --package router --features dpdk
 
-demo: build ## three Linux hosts and a router with a million routes, then one that FRR drives (KEEP=1 leaves the first up)
+demo: build ## a router with a million routes, one that FRR drives, four nodes that are one (KEEP=1 leaves the first up)
 	@scripts/setup lab
 	cargo build --package lab --bin demo
 	$(AS_ROOT) $(CARGO_TARGET_DIR)/debug/demo

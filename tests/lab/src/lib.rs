@@ -8,12 +8,14 @@
 //! * routing: [`twins`] is a router that Linux drives with its neighbours, [`daemons`] are FRR and BIRD, [`probe`] is a
 //!   paced stream that tells what was lost and for how long;
 //! * whole stories: [`topology`] and [`router`] set the stage, [`checks`] says what was expected and seen,
-//!   [`internet`] puts a router between providers, [`pcap_ports`] runs a router on capture files, [`replay`] and [`differential`] judge a router packet by packet.
+//!   [`internet`] puts a router between providers, [`cluster`] makes four
+//!   nodes one router, [`pcap_ports`] runs a router on capture files, [`replay`] and [`differential`] judge a router packet by packet.
 //!
 //! Every check works with any [`router::Router`]. Linux itself is one of them, which proves the checks.
 
 pub mod capture;
 pub mod checks;
+pub mod cluster;
 pub mod daemons;
 pub mod differential;
 pub mod error;

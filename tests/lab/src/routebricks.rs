@@ -204,13 +204,13 @@ impl Routebricks {
             }),
         );
         let mut checks = vec![Check::same("how the router ended", "exit status: 0", status), leak];
-        checks.extend(seen.and_then(balance));
+        checks.extend(seen.and_then(|line| balance("its books at the end", line)));
         Ok(checks)
     }
 }
 
 /// `A packets in, B out, C lost`: whether the books balance.
-fn balance(line: &str) -> Option<Check> {
+pub(crate) fn balance(name: &str, line: &str) -> Option<Check> {
     let figure = |behind: &str| {
         let before = line.split_once(behind)?.0;
         before.rsplit(|c: char| !c.is_ascii_digit()).next()?.parse::<u64>().ok()
@@ -218,7 +218,7 @@ fn balance(line: &str) -> Option<Check> {
     let (entered, left, lost) = (figure(" packets in")?, figure(" out")?, figure(" lost")?);
     let seen = format!("{entered} in, {left} out, {lost} lost");
     let holds = entered == left + lost && entered > 0;
-    Some(Check::that("its books at the end", "in = out + lost", seen, holds))
+    Some(Check::that(name, "in = out + lost", seen, holds))
 }
 
 impl Router for Routebricks {

@@ -1,5 +1,5 @@
 //! Three Linux hosts, one router with a million routes, and everything that it must do; then a router that Linux drives,
-//! between providers.
+//! between providers; then four nodes that are one router.
 
 use std::fs;
 use std::io::Write as _;
@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 
 use clap::{Parser, ValueEnum};
 use lab::checks::Checks;
+use lab::cluster::Show;
 use lab::exchange::Exchange;
 use lab::internet::Internet;
 use lab::linux::LinuxRouter;
@@ -19,6 +20,7 @@ use lab::steps::{self, Stage};
 use lab::table::{RouteTable, synthetic};
 use lab::topology::{Hosts, Link, Topology};
 use lab::{Context, Result, netns, replay, wait};
+use tempfile::TempDir;
 
 /// Prefixes in the table when Linux is the router.
 const FEW: usize = 2_000;
@@ -37,6 +39,9 @@ struct Options {
     /// How many IPv4 prefixes FRR is to learn by BGP; some of IPv6 are added.
     #[arg(long, default_value_t = 250_000)]
     learn: usize,
+    /// Show only this.
+    #[arg(long, value_enum)]
+    only: Option<Part>,
     /// Leave the first router up afterwards, until Ctrl-C (as does KEEP=1 in the environment).
     #[arg(long)]
     keep: bool,
@@ -48,6 +53,16 @@ enum Who {
     Routebricks,
     /// The kernel's own forwarding: shows that the checks are right.
     Linux,
+}
+
+#[derive(Clone, Copy, PartialEq, ValueEnum)]
+enum Part {
+    /// Three hosts and a router with a million routes.
+    Hosts,
+    /// A router that Linux drives, between providers.
+    Linux,
+    /// Four nodes that are one router.
+    Cluster,
 }
 
 fn main() -> ExitCode {
@@ -72,9 +87,36 @@ fn demo(options: &Options) -> Result<bool> {
         return Err(lab::Error::new(format!("cannot run: {program} is not installed")));
     }
     let start = Instant::now();
-    let directory = tempfile::tempdir().map_err(|error| lab::Error::new(error.to_string()))?;
     let mut checks = Checks::default();
+    let wanted = |part| options.only.is_none_or(|only| only == part);
+    let ours = options.router == Who::Routebricks;
+    let first = if wanted(Part::Hosts) { Some(three_hosts(options, &mut checks)?) } else { None };
+    if wanted(Part::Linux) && ours {
+        driven(options.learn, &mut checks)?;
+    }
+    if wanted(Part::Cluster) && ours {
+        cluster(&mut checks)?;
+    }
+    if let Some(mut first) = first.filter(|_| options.keep) {
+        println!("\n{}", checks.summary());
+        play(&first.topology, first.directory.path(), options.router);
+        end(&mut *first.router, &mut checks)?;
+    }
+    println!("\n{}", checks.summary());
+    println!("{:.1} s", start.elapsed().as_secs_f64());
+    Ok(checks.all_hold())
+}
 
+/// The first network.
+struct First {
+    router: Box<dyn Router>,
+    topology: Topology,
+    directory: TempDir,
+}
+
+/// Three hosts and a router, which has ended unless it is to be kept.
+fn three_hosts(options: &Options, checks: &mut Checks) -> Result<First> {
+    let directory = tempfile::tempdir().map_err(|error| lab::Error::new(error.to_string()))?;
     checks.heading("three hosts, one router");
     let prefix = prefix();
     let topology = progress("namespaces and cables", || Topology::build(&prefix, Hosts::Live))?;
@@ -88,7 +130,7 @@ fn demo(options: &Options) -> Result<bool> {
     })?;
     println!("  {} forwards, {} routes", router.title(), thousands(table.routes().len()));
 
-    Stage { topology: &topology, table: &table, directory: directory.path() }.run(&mut checks)?;
+    Stage { topology: &topology, table: &table, directory: directory.path() }.run(checks)?;
     if let Some(text) = router.live_table()? {
         checks.heading("what the running router has counted");
         println!("{text}");
@@ -99,19 +141,9 @@ fn demo(options: &Options) -> Result<bool> {
         replay::judge_losses(&plan, &lost).into_iter().for_each(|check| checks.add(check));
     }
     if !options.keep {
-        end(&mut *router, &mut checks)?;
+        end(&mut *router, checks)?;
     }
-    if options.router == Who::Routebricks {
-        driven(options.learn, &mut checks)?;
-    }
-    if options.keep {
-        println!("\n{}", checks.summary());
-        play(&topology, directory.path(), options.router);
-        end(&mut *router, &mut checks)?;
-    }
-    println!("\n{}", checks.summary());
-    println!("{:.1} s", start.elapsed().as_secs_f64());
-    Ok(checks.all_hold())
+    Ok(First { router, topology, directory })
 }
 
 fn end(router: &mut dyn Router, checks: &mut Checks) -> Result<()> {
@@ -128,6 +160,18 @@ fn driven(prefixes: usize, checks: &mut Checks) -> Result<()> {
     internet.run(checks)?;
     checks.heading("the end of that router");
     internet.stop()?.into_iter().for_each(|check| checks.add(check));
+    Ok(())
+}
+
+/// Four nodes on this machine that are one router.
+fn cluster(checks: &mut Checks) -> Result<()> {
+    checks.heading("routebricks cluster: four nodes are one router");
+    println!("  {}", Show::picture().replace('\n', "\n  "));
+    let show = progress("namespaces, four nodes, links", Show::build)?;
+    progress("every host is reached", || show.reach())?;
+    show.run(checks)?;
+    checks.heading("the end of the cluster");
+    show.stop()?.into_iter().for_each(|check| checks.add(check));
     Ok(())
 }
 

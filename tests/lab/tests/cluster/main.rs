@@ -3,23 +3,16 @@
 //! Rates are low: hosts, nodes and probes share the processors with whatever else runs there.
 
 mod page;
-mod probe;
-mod stage;
 
 use std::path::Path;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::Duration;
 
+use lab::cluster::{LIMIT, NODES, Probe, Seen, Stage, iperf};
 use lab::netns::{self, missing_program};
-use lab::process::Process;
 use lab::wait::wait_until;
 use lab::{Error, Result};
-use nix::sys::signal::{Signal, kill};
-use nix::unistd::Pid;
-use probe::{Probe, Seen};
-use serde_json::Value;
-use stage::{LIMIT, NODES, Stage};
 
 /// For how long all that is sent may be lost when a node or a link fails.
 const LONGEST_GAP: Duration = Duration::from_millis(50);
@@ -86,32 +79,8 @@ fn tcp_between_all_pairs_at_once(stage: &Stage) -> Result<()> {
         println!("no iperf3: TCP is left out");
         return Ok(());
     }
-    let directory = stage.directory.path();
-    let mut servers = Vec::new();
-    for (from, to) in Stage::pairs() {
-        let (name, port) = (format!("server{from}{to}"), format!("{}", 5201 + from));
-        let words = ["-s", "-1", "--forceflush", "-p", &port].map(str::to_owned);
-        let mut server = Process::start(&stage.hosts[to], &name, "iperf3", &words, directory)?;
-        server.wait_for_line("Server listening", LIMIT)?;
-        servers.push(server);
-    }
-    let reports: Vec<Result<Value>> = thread::scope(|scope| {
-        let client = |(from, to): (usize, usize)| {
-            scope.spawn(move || {
-                let (target, port) = (format!("10.{}.0.2", to + 1), format!("{}", 5201 + from));
-                let words =
-                    ["-c", &target, "-p", &port, "-b1M", "-l8K", "-t3", "-J", "--connect-timeout", "10000"];
-                let output = stage.hosts[from].output("iperf3", &words)?;
-                serde_json::from_slice(&output.stdout).map_err(|error| Error::new(error.to_string()))
-            })
-        };
-        let all: Vec<_> = Stage::pairs().map(client).collect();
-        all.into_iter()
-            .map(|one| one.join().unwrap_or_else(|_| Err(Error::new("a client panicked"))))
-            .collect()
-    });
-    for (report, (from, to)) in reports.into_iter().zip(Stage::pairs()) {
-        let report = report?;
+    let reports = iperf::between_all_pairs(stage, &["-b1M", "-l8K", "-t3"])?;
+    for (report, (from, to)) in reports.iter().zip(Stage::pairs()) {
         let received = report["end"]["sum_received"]["bytes"].as_u64().unwrap_or(0);
         let again = report["end"]["sum_sent"]["retransmits"].as_u64();
         println!("TCP {from} -> {to}: {received} bytes, {again:?} sent again");
@@ -125,22 +94,8 @@ const SLOW: &str = "line_rate = '16M'\nhello = '10ms'\n";
 const LENGTH: usize = 1000;
 const RATE: u32 = 1500;
 
-fn start(stage: &Stage, pairs: &[(usize, usize)]) -> Result<Vec<Probe>> {
-    let one = |(number, (from, to)): (u16, &(usize, usize))| {
-        Probe::start(
-            &stage.hosts[*from],
-            &stage.hosts[*to],
-            &format!("10.{}.0.2", to + 1),
-            number,
-            LENGTH,
-            RATE,
-        )
-    };
-    (0..).zip(pairs).map(one).collect()
-}
-
 fn end(probes: Vec<Probe>, pairs: &[(usize, usize)]) -> Result<Vec<Seen>> {
-    let seen: Vec<Seen> = probes.into_iter().map(Probe::end).collect::<Result<_>>()?;
+    let seen = Probe::end(probes)?;
     for (seen, (from, to)) in seen.iter().zip(pairs) {
         println!("{} -> {}: {seen:?}", NODES[*from], NODES[*to]);
     }
@@ -156,7 +111,7 @@ fn gap_is_short(
     mend: impl Fn() -> Result<()>,
 ) -> Result<()> {
     for tried in 1.. {
-        let probes = start(stage, pairs)?;
+        let probes = stage.probes(pairs, LENGTH, RATE)?;
         thread::sleep(Duration::from_secs(1));
         fail()?;
         thread::sleep(Duration::from_secs(1));
@@ -170,13 +125,6 @@ fn gap_is_short(
         mend()?;
     }
     Ok(())
-}
-
-/// Packets that a node, or all of them, has relayed.
-fn relayed(stage: &Stage, node: Option<&str>) -> Result<u64> {
-    stage.sum("traffic", "packets", |row| {
-        row["way"] == "relayed" && node.is_none_or(|node| row["node"] == node)
-    })
 }
 
 #[test]
@@ -194,10 +142,10 @@ fn failures_cost_little_and_order_stays() -> Result<()> {
 }
 
 fn a_relay_is_killed(stage: &Stage) -> Result<()> {
-    let before = relayed(stage, Some("c"))?;
+    let before = stage.relayed(Some("c"))?;
     let kill = || {
-        assert!(relayed(stage, Some("c"))? > before + 100, "c relays nothing");
-        kill_node(stage, "c")
+        assert!(stage.relayed(Some("c"))? > before + 100, "c relays nothing");
+        stage.kill("c")
     };
     let start = || {
         assert!(!stage.pings(0, "10.3.0.2")?);
@@ -220,8 +168,7 @@ fn a_link_is_pulled(stage: &Stage) -> Result<()> {
             assert!(down.contains(&end), "{down:?}");
         }
         stage.link_set("b", &["to-d", "up"])?;
-        let up = || Ok(stage.rows("links")?.iter().all(|row| row["state"] == "up").then_some(()));
-        wait_until("all links", LIMIT, up)
+        stage.wait_for_all_links()
     };
     for pairs in [&[(1, 2), (0, 3)][..], &[(1, 3)]] {
         gap_is_short(stage, pairs, pull, plug)?;
@@ -234,13 +181,13 @@ fn a_link_is_pulled(stage: &Stage) -> Result<()> {
 fn a_node_is_drained(stage: &Stage) -> Result<()> {
     stage.typed(&["drain", "c"])?;
     thread::sleep(Duration::from_millis(500));
-    let before = (relayed(stage, None)?, relayed(stage, Some("c"))?);
+    let before = (stage.relayed(None)?, stage.relayed(Some("c"))?);
     let pairs = [(0, 1), (2, 3)];
-    let probes = start(stage, &pairs)?;
+    let probes = stage.probes(&pairs, LENGTH, RATE)?;
     thread::sleep(Duration::from_secs(2));
     let seen = end(probes, &pairs)?;
     assert!(seen.iter().all(|seen| (seen.again, seen.late) == (0, 0) && seen.received > 0), "{seen:?}");
-    let after = (relayed(stage, None)?, relayed(stage, Some("c"))?);
+    let after = (stage.relayed(None)?, stage.relayed(Some("c"))?);
     assert!(after.0 > before.0 + 100 && after.1 == before.1, "{before:?} {after:?}");
     stage.typed(&["drain", "c", "--off"]).map(drop)
 }
@@ -258,18 +205,12 @@ fn whoever_is_killed_comes_back() -> Result<()> {
     stage.end()
 }
 
-fn kill_node(stage: &Stage, node: &str) -> Result<()> {
-    let pid = Pid::from_raw(stage.pid(node)?);
-    kill(pid, Signal::SIGKILL).map_err(|error| Error::new(error.to_string()))?;
-    wait_until("the supervisor's word", LIMIT, || Ok(stage.node(node)?["pid"].is_null().then_some(())))
-}
-
 /// The others forward as they did; when it is back they follow it again.
 fn the_control_node_is_killed(stage: &Stage) -> Result<()> {
     let pairs = [(1, 2), (3, 1)];
-    let probes = start(stage, &pairs)?;
+    let probes = stage.probes(&pairs, LENGTH, RATE)?;
     thread::sleep(Duration::from_millis(500));
-    kill_node(stage, "a")?;
+    stage.kill("a")?;
     assert!(stage.sum("nodes", "pid", |row| row["ready"] == true && row["node"] == "a")? == 0);
     thread::sleep(Duration::from_secs(1));
     let seen = end(probes, &pairs)?;
@@ -278,8 +219,7 @@ fn the_control_node_is_killed(stage: &Stage) -> Result<()> {
         seen.iter().all(|seen| (seen.again, seen.late) == (0, 0) && seen.sent == seen.received),
         "{seen:?}"
     );
-    stage.typed(&["start", "a"])?;
-    wait_until("node a", LIMIT, || Ok((stage.node("a")?["ready"] == true).then_some(())))?;
+    stage.start("a")?;
     stage.wait_for_all_pings()?;
     routes_are_those_of_the_control_node(stage)?;
     // Linux is told of a node that goes.
@@ -288,7 +228,7 @@ fn the_control_node_is_killed(stage: &Stage) -> Result<()> {
         Ok((shown.contains("LOWER_UP") == is).then_some(()))
     };
     carrier(true)?.ok_or_else(|| Error::new("no carrier"))?;
-    kill_node(stage, "d")?;
+    stage.kill("d")?;
     wait_until("the end of the carrier", LIMIT, || carrier(false))?;
     stage.typed(&["start", "d"])?;
     wait_until("a carrier", LIMIT, || carrier(true))?;

@@ -4,6 +4,7 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
+use lab::cluster::{LIMIT, NODES, START};
 use lab::netns::{self, Namespace, missing_program, succeed};
 use lab::process::Process;
 use lab::routebricks::binary;
@@ -11,7 +12,6 @@ use lab::wait::wait_until;
 use lab::{Context, Error, Result};
 
 use crate::alone;
-use crate::stage::{LIMIT, START};
 
 /// The commands of the section, in order.
 fn commands(page: &str) -> Vec<String> {
@@ -88,7 +88,7 @@ fn the_page_does_what_it_says() -> Result<()> {
     }
     let Some(mut running) = running else { panic!("the page starts no cluster") };
     assert!(wait_until("its end", LIMIT, || running.ended())?.success(), "{}", running.last_lines());
-    for node in crate::stage::NODES {
+    for node in NODES {
         let _ = fs::remove_file(format!("/run/routebricks/cluster-{name}.{node}.life"));
     }
     Ok(())

@@ -5,33 +5,45 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
-use lab::netns::{self, Namespace, succeed, unique_prefix};
-use lab::packets::Mac;
-use lab::process::Process;
-use lab::routebricks::binary;
-use lab::veth::{self, End};
-use lab::wait::wait_until;
-use lab::{Context, Error, Result};
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
 use serde_json::Value;
 
+use super::probe::Probe;
+use crate::checks::Check;
+use crate::netns::{self, Namespace, succeed, unique_prefix};
+use crate::packets::Mac;
+use crate::process::Process;
+use crate::routebricks::{balance, binary};
+use crate::veth::{self, End};
+use crate::wait::wait_until;
+use crate::{Context, Error, Result};
+
+/// How long anything may take.
 pub const LIMIT: Duration = Duration::from_secs(30);
 /// How long the nodes may take to start, with debug builds on a busy machine.
 pub const START: Duration = Duration::from_secs(120);
 
+/// What the nodes are called.
 pub const NODES: [&str; 4] = ["a", "b", "c", "d"];
 
 /// Hosts behind the lines of a cluster: host n is 10.n.0.2 and 2001:db8:n::2, the router's end .1, its twin `extn`.
+#[derive(Debug)]
 pub struct Stage {
+    /// The hosts, by node.
     pub hosts: Vec<Namespace>,
     /// The Linux of the control node.
     pub inside: Namespace,
+    /// For logs.
     pub directory: tempfile::TempDir,
+    /// What the cluster is called.
     pub name: String,
+    /// `cluster up`.
     pub supervisor: Process,
 }
 
 impl Stage {
-    /// Starts the cluster and waits until all nodes forward.
+    /// Starts the cluster, with these settings in its file, and waits until all nodes forward.
     pub fn new(settings: &str) -> Result<Stage> {
         let inside = Namespace::unique("control")?;
         let hosts: Vec<Namespace> =
@@ -82,7 +94,9 @@ impl Stage {
     pub fn rows(&self, table: &str) -> Result<Vec<Value>> {
         let printed = self.typed(&["status", "--json"])?;
         let mut all: Value = serde_json::from_str(&printed).cannot(|| "read the status".to_owned())?;
-        assert_eq!(all["schema"], "routebricks.cluster/1");
+        if all["schema"] != "routebricks.cluster/1" {
+            return Err(Error::new(format!("the status is of another schema: {}", all["schema"])));
+        }
         match all["rows"].take() {
             Value::Array(rows) => Ok(rows.into_iter().filter(|row| row["table"] == table).collect()),
             _ => Err(Error::new("the status has no rows")),
@@ -113,11 +127,55 @@ impl Stage {
         Ok(self.rows(table)?.iter().filter(|row| choose(row)).filter_map(|row| row[key].as_u64()).sum())
     }
 
+    /// Packets that a node, or all of them, has relayed.
+    pub fn relayed(&self, node: Option<&str>) -> Result<u64> {
+        self.sum("traffic", "packets", |row| {
+            row["way"] == "relayed" && node.is_none_or(|node| row["node"] == node)
+        })
+    }
+
+    /// Kills the process of a node, which has no time to clean up.
+    pub fn kill(&self, node: &str) -> Result<()> {
+        let pid = Pid::from_raw(self.pid(node)?);
+        kill(pid, Signal::SIGKILL).cannot(|| format!("kill node {node}"))?;
+        wait_until("the supervisor's word", LIMIT, || Ok(self.node(node)?["pid"].is_null().then_some(())))
+    }
+
+    /// Starts a node again, and waits until it forwards.
+    pub fn start(&self, node: &str) -> Result<()> {
+        self.typed(&["start", node])?;
+        wait_until(&format!("node {node}"), LIMIT, || Ok((self.node(node)?["ready"] == true).then_some(())))
+    }
+
+    /// Waits until all nodes say of all their links that they are up.
+    pub fn wait_for_all_links(&self) -> Result<()> {
+        let up = || Ok(self.rows("links")?.iter().all(|row| row["state"] == "up").then_some(()));
+        wait_until("all links", LIMIT, up)
+    }
+
+    /// A probe for each of these pairs, of packets with `length` bytes of payload, so many a second.
+    pub fn probes(&self, pairs: &[(usize, usize)], length: usize, rate: u32) -> Result<Vec<Probe>> {
+        let one = |(number, (from, to)): (u16, &(usize, usize))| {
+            let address = Stage::host_address(*to);
+            Probe::start(&self.hosts[*from], &self.hosts[*to], &address, number, length, rate)
+        };
+        (0..).zip(pairs).map(one).collect()
+    }
+
+    /// The IPv4 address of a host.
+    pub fn host_address(host: usize) -> String {
+        format!("10.{}.0.2", host + 1)
+    }
+
     /// Whether one ping from a host is answered within half a second.
     pub fn pings(&self, host: usize, to: &str) -> Result<bool> {
         Ok(self.hosts[host].output("ping", &["-n", "-c1", "-W0.5", to])?.status.success())
     }
 
+    /// Waits until pings from a host are answered, or are not.
+    ///
+    /// # Errors
+    /// With what the cluster says of itself.
     pub fn wait_for_ping(&self, host: usize, to: &str, answered: bool) -> Result<()> {
         let what = format!("ping from h{} to {to}: {answered}", host + 1);
         let waited = wait_until(&what, LIMIT, || Ok((self.pings(host, to)? == answered).then_some(())));
@@ -145,21 +203,36 @@ impl Stage {
     }
 
     /// Ends the cluster, which must give the interfaces back and leave nothing behind.
+    ///
+    /// # Errors
+    /// Those of a test if it has not.
     pub fn end(mut self) -> Result<()> {
+        let checks = self.stop()?;
+        let printed = self.supervisor.printed()?;
+        match checks.iter().all(|check| check.holds) && !printed.contains("error:") {
+            true => Ok(()),
+            false => Err(Error::new(format!("{checks:?}\n{printed}"))),
+        }
+    }
+
+    /// Ends the cluster, and says what was found: its exit code, the books and buffers of each node, the interfaces, files.
+    pub fn stop(&mut self) -> Result<Vec<Check>> {
         self.typed(&["down"])?;
         let status = wait_until("the end of the cluster", LIMIT, || self.supervisor.ended())?;
         let printed = self.supervisor.printed()?;
-        assert!(status.success(), "{printed}");
-        let ended = |node: &str| {
-            printed.lines().any(|line| {
-                line.starts_with(&format!("{node}: routebricks: stopped: "))
-                    && line.ends_with(", 0 buffers missing")
-            })
-        };
-        assert!(NODES.iter().all(|node| ended(node)), "{printed}");
-        assert!(!printed.contains("error:"), "{printed}");
+        let mut checks = vec![Check::same("how the cluster ended", "exit status: 0", status)];
+        for node in NODES {
+            let start = format!("{node}: routebricks: stopped: ");
+            let line = printed.lines().rev().find_map(|line| line.strip_prefix(&start)).unwrap_or_default();
+            let missing = line.rsplit(", ").next().filter(|end| !end.is_empty()).unwrap_or("nothing said");
+            let name = format!("node {node}: packet buffers");
+            checks.push(Check::same(name, "0 buffers missing", missing));
+            checks.extend(balance(&format!("node {node}: its books"), line));
+        }
         self.are_back()?;
-        self.nothing_is_left()
+        checks.push(Check::same("the four interfaces", "back in Linux", "back in Linux"));
+        self.nothing_is_left()?;
+        Ok(checks)
     }
 
     /// The interfaces are back, as they were.
@@ -188,8 +261,7 @@ impl Stage {
     fn nothing_is_left(&self) -> Result<()> {
         let mut left = self.files();
         left.retain(|path| path.extension().is_none_or(|extension| extension != "life"));
-        assert!(left.is_empty(), "{left:?}");
-        Ok(())
+        if left.is_empty() { Ok(()) } else { Err(Error::new(format!("files are left: {left:?}"))) }
     }
 }
 

@@ -6,12 +6,17 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-use lab::netns::Namespace;
-use lab::{Context, Error, Result};
+use nix::sys::socket::{setsockopt, sockopt};
+
+use crate::netns::Namespace;
+use crate::{Context, Error, Result};
 
 /// How long the last packets may be on their way.
 const LAST: Duration = Duration::from_secs(1);
+/// The port that the first goes to.
 const PORT: u16 = 9000;
+/// Octets that a receiver may hold while it does not run.
+const BUFFER: usize = 16 << 20;
 
 /// What a probe has seen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -29,6 +34,7 @@ pub struct Seen {
 }
 
 /// A running probe.
+#[derive(Debug)]
 pub struct Probe {
     stop: Arc<AtomicBool>,
     /// When each packet was sent.
@@ -38,7 +44,8 @@ pub struct Probe {
 }
 
 impl Probe {
-    /// Sends packets of `length` bytes of payload, so many a second.
+    /// Sends packets of `length` bytes of payload, so many a second. Probes between the same hosts have different
+    /// numbers.
     pub fn start(
         from: &Namespace,
         to: &Namespace,
@@ -54,6 +61,7 @@ impl Probe {
         receiving
             .set_read_timeout(Some(Duration::from_millis(50)))
             .cannot(|| "set a time limit".to_owned())?;
+        setsockopt(&receiving, sockopt::RcvBufForce, &BUFFER).cannot(|| "enlarge a socket".to_owned())?;
         let sending = from.inside(|| open("0.0.0.0:0".to_owned()))?;
         sending.connect((address, port)).cannot(|| format!("connect to {address}"))?;
         let stop = Arc::new(AtomicBool::new(false));
@@ -64,9 +72,13 @@ impl Probe {
         Ok(Probe { stop, sender, receiver })
     }
 
-    /// Ends it and counts.
-    pub fn end(self) -> Result<Seen> {
-        self.stop.store(true, Ordering::Relaxed);
+    /// Ends probes, all at the same time, and counts.
+    pub fn end(probes: Vec<Probe>) -> Result<Vec<Seen>> {
+        probes.iter().for_each(|probe| probe.stop.store(true, Ordering::Relaxed));
+        probes.into_iter().map(Probe::count).collect()
+    }
+
+    fn count(self) -> Result<Seen> {
         let sent = self.sender.join().map_err(|_| Error::new("a sender panicked"))??;
         let arrived = self.receiver.join().map_err(|_| Error::new("a receiver panicked"))?;
         Ok(judge(&sent, &arrived))
@@ -137,13 +149,18 @@ fn judge(sent: &[Instant], arrived: &[u64]) -> Seen {
     }
 }
 
-#[test]
-fn a_probe_counts_right() {
-    let start = Instant::now();
-    let sent: Vec<Instant> = (0..10).map(|i| start + Duration::from_millis(i)).collect();
-    let seen = judge(&sent, &[0, 1, 3, 2, 2, 7, 8, 9]);
-    let expected = Seen { sent: 10, received: 7, again: 1, late: 2, gap: Duration::from_millis(4) };
-    assert_eq!(seen, expected);
-    assert_eq!(judge(&sent, &[5]).gap, Duration::from_millis(5));
-    assert_eq!(judge(&sent, &[]).gap, Duration::MAX);
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_probe_counts_right() {
+        let start = Instant::now();
+        let sent: Vec<Instant> = (0..10).map(|i| start + Duration::from_millis(i)).collect();
+        let seen = judge(&sent, &[0, 1, 3, 2, 2, 7, 8, 9]);
+        let expected = Seen { sent: 10, received: 7, again: 1, late: 2, gap: Duration::from_millis(4) };
+        assert_eq!(seen, expected);
+        assert_eq!(judge(&sent, &[5]).gap, Duration::from_millis(5));
+        assert_eq!(judge(&sent, &[]).gap, Duration::MAX);
+    }
 }
