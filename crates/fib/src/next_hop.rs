@@ -92,7 +92,7 @@ pub struct TooManyNextHops;
 
 /// The distinct next hops, numbered in the order in which they came. Numbers are not taken back by themselves: a table
 /// that sees ever new gateways grows by 24 bytes for each, up to [`NextHops::LIMIT`], unless those that are out of use
-/// are [retired](NextHops::retire) and their numbers [freed](NextHops::free).
+/// are retired and their numbers freed.
 #[derive(Debug, Clone, Default)]
 pub struct NextHops {
     list: Vec<NextHop>,
