@@ -27,6 +27,8 @@ struct Entry {
 
 /// No path.
 const NONE: u16 = u16::MAX;
+/// The direct path, wherever to: flows that share an entry need not have one output node.
+pub const DIRECT: u16 = u16::MAX - 1;
 
 impl FlowletTable {
     /// A table of `entries` entries, rounded up to a power of two (at most 2²⁴), for flowlets with gaps of `gap`
@@ -55,7 +57,7 @@ impl FlowletTable {
         (entry.path != NONE && age < gap).then_some(entry.path)
     }
 
-    /// From now on the flowlet goes this path, a number below 65,535.
+    /// From now on the flowlet goes this path, a number below 65,534 or [`DIRECT`].
     #[inline]
     pub fn set_path(&mut self, flow: u32, path: u16) {
         self.entry(flow).path = path;

@@ -249,6 +249,12 @@ impl Glance {
         self.front & MASK == USUAL
     }
 
+    /// All of it but adjacency and sequence number: the same for all packets of a stream for one line.
+    #[inline(always)]
+    pub fn kind(&self) -> (u64, u32) {
+        (self.front & !(0xF_FFFF << 16), self.back & !(SEQUENCES - 1))
+    }
+
     /// As [`Header::phase`].
     #[inline(always)]
     pub fn phase(&self) -> Phase {

@@ -1,12 +1,13 @@
 //! One worker's part of `ClusterSwitch`: what it is made of, and when which part of it works.
 
 use super::ClusterSwitch;
-use super::egress::Egress;
+use super::egress::{Early, Egress};
 use super::links::Neighbour;
 use super::losses::{LINK_DOWN, UNREACHABLE};
 use super::outlet::{Outlet, Turn, length};
 use super::settings::Settings;
 use super::status::Traffic;
+use super::ways::Way;
 use cluster::header::{ETHERTYPE_WHOLE, Header, LEN, Limits, Phase, Template};
 use cluster::numbering::Numbering;
 use cluster::path::{Config, Order, PathChooser, Policy};
@@ -30,6 +31,8 @@ pub struct Destination {
     pub node: u16,
     /// Its number there.
     pub port: u8,
+    /// Its place in [`Switch::ways`].
+    pub way: u16,
     /// The header on the way there directly, and to a relay.
     pub headers: [Template; 2],
 }
@@ -70,8 +73,18 @@ pub struct Switch {
     pub(super) numbers: Vec<Numbering>,
     /// By number of the line.
     pub(super) lines: Box<[Destination]>,
+    /// By output node, then by line of this node: how packets go there in the present batch.
+    pub(super) ways: Box<[Way]>,
+    /// Which of them are in use.
+    pub(super) used: Vec<u16>,
     /// Lines, then links.
     pub(super) outlets: Vec<Outlet>,
+    /// A batch for each outlet, one for what is not usual, and one for what came too early. Empty between calls.
+    pub(super) bins: Vec<Batch>,
+    /// Of the packets that came too early: what they are, in their order. Empty between calls.
+    pub(super) early: Vec<Early>,
+    /// Streams of which packets have passed while others waited. Empty between calls.
+    pub(super) passed: Vec<u32>,
     /// By place of the link.
     pub(super) neighbours: Vec<Neighbour>,
     /// The outlet of each link of the topology, [`NONE`] if it is not there.
@@ -128,7 +141,12 @@ impl Switch {
             chooser: PathChooser::new(chooser_config(&settings)),
             numbers: vec![Numbering::new(topology.radix().into()); edge.into()],
             lines: destinations(&settings),
+            ways: (0..usize::from(edge) + own).map(|_| Way::default()).collect(),
+            used: Vec::new(),
             outlets: outlets.collect(),
+            bins: (0..own + settings.links.len() + 2).map(|_| Batch::empty()).collect(),
+            early: Vec::new(),
+            passed: Vec::new(),
             neighbours: settings.links.iter().map(new_neighbour).collect(),
             outlet_of: outlet_of.into(),
             me: settings.me,
@@ -352,7 +370,10 @@ fn destinations(settings: &Settings) -> Box<[Destination]> {
         .filter_map(|(node, port)| {
             let template = |phase| Template::new(&settings.header(node, port, phase)).ok();
             let headers = [template(Phase::ToOutput)?, template(Phase::ToRelay)?];
-            Some(Destination { node, port, headers })
+            // Nodes are fewer than 2^12, lines of a node than 2^8.
+            let own = settings.topology.edge_nodes() + u16::from(port);
+            let way = if node == settings.me { own } else { node };
+            Some(Destination { node, port, way, headers })
         })
         .collect()
 }
