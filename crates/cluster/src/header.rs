@@ -311,7 +311,7 @@ impl Glance {
 }
 
 /// A header of which all but adjacency and sequence number is known: for who writes many.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Template {
     /// The first 8 octets, adjacency 0.
     front: u64,
@@ -331,8 +331,14 @@ impl Template {
         Ok(Template { front, back: u32::from_be_bytes(back) })
     }
 
+    /// This one with a number, of which only as many bits are taken as there are.
+    #[inline(always)]
+    pub fn numbered(&self, sequence: u32) -> Template {
+        Template { back: self.back | (sequence % SEQUENCES), ..*self }
+    }
+
     /// The header with these two, of which only as many bits are taken as there are.
-    #[inline]
+    #[inline(always)]
     pub fn bytes(&self, adjacency: u32, sequence: u32) -> [u8; LEN] {
         let front = self.front | (u64::from(adjacency % ADJACENCIES) << 16);
         let back = self.back | (sequence % SEQUENCES);

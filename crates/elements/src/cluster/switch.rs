@@ -7,7 +7,7 @@ use super::losses::{LINK_DOWN, UNREACHABLE};
 use super::outlet::{Outlet, Turn, length};
 use super::settings::Settings;
 use super::status::Traffic;
-use super::ways::Way;
+use super::ways::{Fact, Way, no_facts};
 use cluster::header::{ETHERTYPE_WHOLE, Header, LEN, Limits, Phase, Template};
 use cluster::numbering::Numbering;
 use cluster::path::{Config, Order, PathChooser, Policy};
@@ -48,7 +48,8 @@ impl<'a> Adjacencies<'a> {
     /// Those of the network protocol of a frame.
     #[inline(always)]
     pub fn of(&self, head: &[u8; HEADER_LEN]) -> &'a [Adjacency] {
-        if head[LEN..] == ethernet::IPV6.to_be_bytes() { self.v6 } else { self.v4 }
+        let [.., a, b] = *head;
+        if u16::from_be_bytes([a, b]) == ethernet::IPV6 { self.v6 } else { self.v4 }
     }
 }
 
@@ -77,6 +78,8 @@ pub struct Switch {
     pub(super) ways: Box<[Way]>,
     /// Which of them are in use.
     pub(super) used: Vec<u16>,
+    /// One for each packet of a batch. Of no meaning between calls.
+    pub(super) facts: Vec<Fact>,
     /// Lines, then links.
     pub(super) outlets: Vec<Outlet>,
     /// A batch for each outlet, one for what is not usual, and one for what came too early. Empty between calls.
@@ -143,6 +146,7 @@ impl Switch {
             lines: destinations(&settings),
             ways: (0..usize::from(edge) + own).map(|_| Way::default()).collect(),
             used: Vec::new(),
+            facts: no_facts(),
             outlets: outlets.collect(),
             bins: (0..own + settings.links.len() + 2).map(|_| Batch::empty()).collect(),
             early: Vec::new(),

@@ -26,15 +26,12 @@ struct Kind {
     room: usize,
     stream: u32,
     path: u16,
-    /// What has not been counted yet: packets, and their bytes.
-    packets: u32,
-    bytes: u32,
 }
 
 impl Kind {
-    /// None that there is: an address whose lowest bit is set is not one of ours.
+    /// Of which nothing is known.
     const NO: Kind = Kind {
-        kind: (u64::MAX, 0),
+        kind: (0, 0),
         outlet: 0,
         relayed_to: NONE,
         line: NONE,
@@ -42,9 +39,80 @@ impl Kind {
         room: 0,
         stream: 0,
         path: 0,
-        packets: 0,
-        bytes: 0,
     };
+}
+
+/// The header of a packet.
+#[inline(always)]
+fn glance(packet: &Packet) -> Option<Glance> {
+    packet.head::<HEADER_LEN>(0).and_then(|head| head.first_chunk()).map(Glance::new)
+}
+
+/// Gets packets of a kind ready to be sent on, up to the first that is another or a marker. How many there are, and their
+/// bytes.
+#[inline(always)]
+fn pass_on(packets: &mut [Packet], known: &Kind) -> (usize, u32) {
+    let (mut passed, mut bytes) = (0, 0);
+    for packet in packets {
+        let length = length(packet);
+        let Some(head) = packet.data_mut().first_chunk_mut::<HEADER_LEN>() else { break };
+        let Some(header) = head.first_chunk_mut() else { break };
+        let glance = Glance::new(header);
+        // Markers are not traffic.
+        if glance.kind() != known.kind || glance.adjacency() == 0 {
+            break;
+        }
+        Header::relay(header);
+        bytes += length;
+        passed += 1;
+    }
+    (passed, bytes)
+}
+
+/// Gets packets of a kind ready for their line, up to the first that is another, or not the next. How many there are, and
+/// their bytes.
+#[inline(always)]
+fn pass_out<const STRICT: bool>(
+    packets: &mut [Packet],
+    known: &Kind,
+    all: Adjacencies<'_>,
+) -> (usize, u32) {
+    let (mut passed, mut bytes) = (0, 0);
+    let most = if STRICT { known.room } else { packets.len() };
+    let mut next = known.next;
+    for packet in packets.iter_mut().take(most) {
+        let length = length(packet);
+        let Some(head) = packet.data_mut().first_chunk_mut::<HEADER_LEN>() else { break };
+        let Some(glance) = head.first_chunk().map(Glance::new) else { break };
+        let adjacency = all.of(head).get(glance.adjacency() as usize);
+        let Some(adjacency) = adjacency.filter(|adjacency| adjacency.output == known.line) else { break };
+        if glance.kind() != known.kind || (STRICT && glance.sequence() != next) {
+            break;
+        }
+        head[..LEN].copy_from_slice(&adjacency.header[..LEN]);
+        next = (next + 1) % SEQUENCES;
+        bytes += length;
+        passed += 1;
+    }
+    (passed, bytes)
+}
+
+/// Gets packets of a kind ready for their line that are not the next of their stream, up to the first that is another.
+fn take_early(packets: &mut [Packet], known: &Kind, all: Adjacencies<'_>, early: &mut Vec<Early>) {
+    for packet in packets {
+        let Some(head) = packet.data_mut().first_chunk_mut::<HEADER_LEN>() else { break };
+        let Some(glance) = head.first_chunk().map(Glance::new) else { break };
+        let adjacency = all.of(head).get(glance.adjacency() as usize);
+        let Some(adjacency) = adjacency.filter(|adjacency| adjacency.output == known.line) else { break };
+        let sequence = glance.sequence();
+        if glance.kind() != known.kind || (sequence == known.next && known.room > 0) {
+            break;
+        }
+        head[..LEN].copy_from_slice(&adjacency.header[..LEN]);
+        let Kind { stream, path, .. } = *known;
+        let (source, port, incarnation) = (glance.source(), glance.port(), glance.incarnation());
+        early.push(Early { stream, path, source, port, incarnation, sequence });
+    }
 }
 
 impl Switch {
@@ -76,63 +144,36 @@ impl Switch {
         let rest = self.rest();
         let mut bins = [rest; Batch::MAX];
         let (mut every, mut any) = (u16::MAX, 0);
-        let mut known = Kind::NO;
-        for (packet, bin) in batch.iter_mut().zip(&mut bins) {
-            *bin = self.usual::<STRICT>(via, packet, all, &mut known).unwrap_or(rest);
-            (every, any) = (every & *bin, any | *bin);
+        let (mut packets, mut bins_left) = (batch.as_mut_slice(), &mut bins[..]);
+        while let Some(first) = packets.first() {
+            let (mut bin, mut count) = (rest, 1);
+            if let Some(kind) = glance(first).and_then(|glance| self.know(via, glance)) {
+                let (passed, bytes) = match kind.relayed_to == NONE {
+                    true => pass_out::<STRICT>(packets, &kind, all),
+                    false => pass_on(packets, &kind),
+                };
+                if passed > 0 {
+                    self.count_kind(&kind, passed, bytes);
+                    (bin, count) = (kind.outlet, passed);
+                } else if STRICT && kind.relayed_to == NONE {
+                    let early = self.early.len();
+                    take_early(packets, &kind, all, &mut self.early);
+                    let taken = self.early.len() - early;
+                    if taken > 0 {
+                        (bin, count) = (rest + 1, taken);
+                    }
+                }
+            }
+            (every, any) = (every & bin, any | bin);
+            packets = &mut packets[count..];
+            bins_left[..count].fill(bin);
+            bins_left = &mut bins_left[count..];
         }
-        self.count_kind(&known);
         let rest = self.deal(batch, &bins, (every, any), out);
         if STRICT {
             self.settle_streams(now, out);
         }
         rest
-    }
-
-    /// The bin of a packet, which is then ready to go; `None`, and nothing changed, if it is not one of the usual.
-    #[inline(always)]
-    fn usual<const STRICT: bool>(
-        &mut self,
-        via: u16,
-        packet: &mut Packet,
-        all: Adjacencies<'_>,
-        known: &mut Kind,
-    ) -> Option<u16> {
-        let length = length(packet);
-        let head = packet.data_mut().first_chunk_mut::<HEADER_LEN>()?;
-        let glance = Glance::new(head.first_chunk()?);
-        if glance.kind() != known.kind {
-            self.count_kind(known);
-            *known = Kind::NO;
-            *known = self.know(via, glance)?;
-        }
-        if known.relayed_to != NONE {
-            // Markers are not traffic.
-            if glance.adjacency() == 0 {
-                return None;
-            }
-            Header::relay(head.first_chunk_mut()?);
-        } else {
-            let adjacency = all.of(head).get(glance.adjacency() as usize)?;
-            if adjacency.output != known.line {
-                return None;
-            }
-            head[..LEN].copy_from_slice(&adjacency.header[..LEN]);
-            if STRICT {
-                if glance.sequence() != known.next || known.room == 0 {
-                    let Kind { stream, path, .. } = *known;
-                    let (source, port) = (glance.source(), glance.port());
-                    let (incarnation, sequence) = (glance.incarnation(), glance.sequence());
-                    self.early.push(Early { stream, path, source, port, incarnation, sequence });
-                    return Some(self.rest() + 1);
-                }
-                known.next = (known.next + 1) % SEQUENCES;
-                known.room -= 1;
-            }
-        }
-        known.packets += 1;
-        known.bytes += length;
-        Some(known.outlet)
     }
 
     /// What is to be known of packets of such a kind; `None` if they are not usual.
@@ -162,13 +203,12 @@ impl Switch {
         Some(Kind { stream, path, next, room, ..known })
     }
 
-    /// Counts what has gone of a kind.
+    /// Counts packets of a kind that have gone.
     #[inline]
-    fn count_kind(&mut self, known: &Kind) {
-        let Kind { outlet, relayed_to, stream, path, packets, bytes, .. } = *known;
-        if packets == 0 {
-            return;
-        }
+    fn count_kind(&mut self, known: &Kind, packets: usize, bytes: u32) {
+        let Kind { outlet, relayed_to, stream, path, .. } = *known;
+        // A batch has fewer than 2^32.
+        let packets = packets as u32;
         self.outlets[usize::from(outlet)].charge_many(packets, bytes);
         if relayed_to != NONE {
             self.chooser.relayed(relayed_to, bytes);

@@ -5,7 +5,7 @@ use super::outlet::length;
 use super::switch::{Adjacencies, NONE, Switch};
 use crate::flow_hash::usual_flow_hash;
 use cluster::flowlet::DIRECT;
-use cluster::header::{ADJACENCIES, LEN};
+use cluster::header::{ADJACENCIES, LEN, Template};
 use cluster::path::{Order, Policy, Run};
 use graph::{Nanos, Out};
 use packet::wire::ethernet::HEADER_LEN;
@@ -31,6 +31,8 @@ pub struct Way {
     packets: u32,
     /// The number of the next packet.
     sequence: u32,
+    /// By which numbers go up: 0 if there are none.
+    step: u32,
     run: Option<Run>,
 }
 
@@ -45,6 +47,32 @@ enum Ties {
     Flow,
 }
 
+/// What is known of a packet of the batch.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Fact {
+    /// The line that it is for, [`NONE`] if that is not plain.
+    line: u16,
+    /// Bytes that it takes on the wire.
+    length: u32,
+    /// A hash of its flow, if that matters.
+    flow: u32,
+    /// Its header, but for the adjacency.
+    header: Template,
+}
+
+/// One for each packet of a batch.
+pub fn no_facts() -> Vec<Fact> {
+    vec![Fact::default(); Batch::MAX]
+}
+
+/// The line that a packet is for, if it is a usual one.
+#[inline(always)]
+fn line(packet: &Packet, all: Adjacencies<'_>) -> Option<u16> {
+    let number = packet.next_hop();
+    let adjacency = all.of(packet.head::<HEADER_LEN>(0)?).get(number as usize)?;
+    (adjacency.is_usable() && number < ADJACENCIES).then_some(adjacency.output)
+}
+
 impl Switch {
     /// Sends on all that goes the usual way, and gives back what does not, as it came.
     pub(super) fn send_usual(
@@ -54,33 +82,53 @@ impl Switch {
         now: Nanos,
         out: &mut Out<'_>,
     ) -> Batch {
-        // Three loops, each of which knows what it is for.
+        // Each of them knows what it is for.
         match (self.settings.policy, self.settings.order) {
             (Policy::FlowHash, _) | (_, Order::SinglePath) => {
-                self.send_tied(batch, |switch, packet| switch.way(Ties::Flow, packet, all, now), now, out)
+                self.send_tied(batch, Ties::Flow, all, now, out)
             }
-            (_, Order::Flowlet) => {
-                self.send_tied(batch, |switch, packet| switch.way(Ties::Flowlet, packet, all, now), now, out)
-            }
-            _ => self.send_tied(batch, |switch, packet| switch.way(Ties::None, packet, all, now), now, out),
+            (_, Order::Flowlet) => self.send_tied(batch, Ties::Flowlet, all, now, out),
+            _ => self.send_tied(batch, Ties::None, all, now, out),
         }
     }
 
+    /// Three passes over a batch: where to, which way, with which header. Each needs little at a time.
     #[inline(always)]
     fn send_tied(
         &mut self,
         mut batch: Batch,
-        way: impl Fn(&mut Switch, &mut Packet) -> Option<u16>,
+        ties: Ties,
+        all: Adjacencies<'_>,
         now: Nanos,
         out: &mut Out<'_>,
     ) -> Batch {
         let rest = self.rest();
+        let mut facts = std::mem::take(&mut self.facts);
+        for (packet, fact) in batch.iter_mut().zip(&mut facts) {
+            let flow = match (ties, packet.flow_hash()) {
+                (Ties::None, _) => 0,
+                (_, 0) => usual_flow_hash(packet.data()),
+                (_, hash) => hash,
+            };
+            let line = line(packet, all).unwrap_or(NONE);
+            *fact = Fact { line, length: length(packet), flow, header: Template::default() };
+        }
         let mut bins = [rest; Batch::MAX];
         let (mut every, mut any) = (u16::MAX, 0);
-        for (packet, bin) in batch.iter_mut().zip(&mut bins) {
-            *bin = way(self, packet).unwrap_or(rest);
+        for (fact, bin) in facts.iter_mut().zip(&mut bins).take(batch.len()) {
+            *bin = self.way(ties, fact, now).unwrap_or(rest);
             (every, any) = (every & *bin, any | *bin);
         }
+        let links = u16::from(self.own_lines)..rest;
+        for ((packet, fact), bin) in batch.iter_mut().zip(&facts).zip(&bins) {
+            let number = packet.next_hop();
+            if links.contains(bin)
+                && let Some(head) = packet.data_mut().first_chunk_mut::<LEN>()
+            {
+                *head = fact.header.bytes(number, 0);
+            }
+        }
+        self.facts = facts;
         while let Some(place) = self.used.pop() {
             self.count(place, now);
             let way = &mut self.ways[usize::from(place)];
@@ -121,22 +169,13 @@ impl Switch {
         std::mem::take(&mut self.bins[rest])
     }
 
-    /// The outlet of a packet, which has the header for its way then; `None`, and nothing changed, if it is not usual.
+    /// The outlet of a packet, whose header is known then; `None` if it is not usual.
     #[inline(always)]
-    fn way(&mut self, ties: Ties, packet: &mut Packet, all: Adjacencies<'_>, now: Nanos) -> Option<u16> {
-        let number = packet.next_hop();
-        let flow = match (ties, packet.flow_hash()) {
-            (Ties::None, _) => 0,
-            (_, 0) => usual_flow_hash(packet.data()),
-            (_, hash) => hash,
-        };
-        let length = length(packet);
-        let head = packet.data_mut().first_chunk_mut::<HEADER_LEN>()?;
-        let adjacency = all.of(head).get(number as usize).filter(|adjacency| adjacency.is_usable())?;
-        let to = self.lines.get(usize::from(adjacency.output)).filter(|_| number < ADJACENCIES)?;
+    fn way(&mut self, ties: Ties, fact: &mut Fact, now: Nanos) -> Option<u16> {
+        let mut to = self.lines.get(usize::from(fact.line))?;
         let mut way = self.ways.get_mut(usize::from(to.way))?;
         let path = match ties {
-            Ties::Flowlet if !way.is_own => self.chooser.flowlet(flow),
+            Ties::Flowlet if !way.is_own => self.chooser.flowlet(fact.flow),
             _ => Some(DIRECT),
         };
         if way.left <= 0 || path != Some(DIRECT) {
@@ -144,19 +183,15 @@ impl Switch {
             if ties == Ties::None || node == self.me {
                 self.renew(place, node, now)?;
             } else {
-                self.tie((place, node), ties, (length, flow), path, now)?;
+                self.tie((place, node), ties, (fact.length, fact.flow), path, now)?;
             }
+            to = self.lines.get(usize::from(fact.line))?;
             way = self.ways.get_mut(usize::from(place))?;
         }
-        way.left -= length as i32;
+        way.left -= fact.length as i32;
         way.packets += 1;
-        if !way.is_own {
-            // Borrowed anew: what follows needs no more of the switch.
-            let to = self.lines.get(usize::from(adjacency.output))?;
-            let header = to.headers[usize::from(way.is_relayed)].bytes(number, way.sequence);
-            head[..LEN].copy_from_slice(&header);
-            way.sequence = way.sequence.wrapping_add(self.is_strict.into());
-        }
+        fact.header = to.headers[usize::from(way.is_relayed)].numbered(way.sequence);
+        way.sequence = way.sequence.wrapping_add(way.step);
         Some(way.outlet)
     }
 
@@ -210,6 +245,7 @@ impl Switch {
             left: run.left,
             granted: run.left,
             sequence,
+            step: self.is_strict.into(),
             run: Some(run),
             ..Way::default()
         };
