@@ -19,8 +19,9 @@ pub struct FlowletTable {
     gap: u32,
 }
 
+/// What is known of a flowlet.
 #[derive(Debug, Clone, Copy)]
-struct Entry {
+pub struct Entry {
     last: u32,
     path: u16,
 }
@@ -61,6 +62,12 @@ impl FlowletTable {
     #[inline]
     pub fn set_path(&mut self, flow: u32, path: u16) {
         self.entry(flow).path = path;
+    }
+
+    /// Where what is known of a flow is: to have it near by when it is asked for.
+    #[inline]
+    pub fn at(&self, flow: u32) -> Option<&Entry> {
+        self.entries.get(flow as usize & (self.entries.len() - 1))
     }
 
     #[inline]

@@ -10,7 +10,7 @@
 //! The others are to compare with: the paper's Direct VLB sends R/N to each node directly and the rest over the other N − 2
 //! nodes; classic VLB spreads everything; flow hash gives each flow one path for good.
 
-use crate::flowlet::{DIRECT, FlowletTable};
+use crate::flowlet::{DIRECT, Entry, FlowletTable};
 use crate::spread::Spread;
 use crate::utilisation::Bucket;
 
@@ -238,7 +238,7 @@ impl PathChooser {
 
     /// What may go directly to node `to`, in what is left of the link there.
     #[inline]
-    pub fn direct_run(&mut self, to: u16) -> Option<Run> {
+    pub fn direct_run(&self, to: u16) -> Option<Run> {
         let node = usize::from(to);
         let bucket = match self.config.policy {
             Policy::Adaptive => self.links.get(node),
@@ -270,6 +270,24 @@ impl PathChooser {
     pub fn flowlet(&mut self, flow: u32) -> Option<u16> {
         let now = self.now;
         self.flowlets.as_mut().and_then(|table| table.path(flow, now))
+    }
+
+    /// Where what is known of the flowlets of a flow is, if there are flowlets.
+    #[inline]
+    pub fn flowlet_entry(&self, flow: u32) -> Option<&Entry> {
+        self.flowlets.as_ref().and_then(|table| table.at(flow))
+    }
+
+    /// The link that a packet of a flowlet on `path` takes by the split, if it may stay there.
+    #[inline(always)]
+    pub fn stay(&mut self, to: u16, len: u32, path: u16) -> Option<u16> {
+        let path = if path == DIRECT { to } else { path };
+        if !self.spread.may_stay(to.into(), path.into(), self.config.overdraft) {
+            return None;
+        }
+        self.spread.charge(to.into(), path.into(), len);
+        self.links.get_mut(usize::from(path))?.add(len);
+        Some(path)
     }
 
     /// The link that a packet takes whose flowlet is on `path`, `None` if there is none.

@@ -2,6 +2,7 @@
 //! follow each other without another look.
 
 use super::outlet::length;
+use super::status::Traffic;
 use super::switch::{Adjacencies, NONE, Switch};
 use crate::flow_hash::usual_flow_hash;
 use cluster::flowlet::DIRECT;
@@ -112,6 +113,10 @@ impl Switch {
             };
             let line = line(packet, all).unwrap_or(NONE);
             *fact = Fact { line, length: length(packet), flow, header: Template::default() };
+            if ties == Ties::Flowlet {
+                let entry = self.chooser.flowlet_entry(flow);
+                entry.into_iter().for_each(|entry| epoch::prefetch(std::slice::from_ref(entry), 0));
+            }
         }
         let mut bins = [rest; Batch::MAX];
         let (mut every, mut any) = (u16::MAX, 0);
@@ -180,6 +185,20 @@ impl Switch {
         };
         if way.left <= 0 || path != Some(DIRECT) {
             let (place, node) = (to.way, to.node);
+            if ties == Ties::Flowlet
+                && let Some(path) = path
+                && !(way.is_own || (path == DIRECT && way.packets > 0))
+                && (path != DIRECT || self.chooser.direct_run(node).is_none())
+                && let Some(link) = self.chooser.stay(node, fact.length, path)
+            {
+                let is_relayed = !self.is_mesh || link != node;
+                let outlet = self.outlet_of.get(usize::from(link)).copied()?;
+                self.outlets.get_mut(usize::from(outlet))?.charge(fact.length);
+                let Traffic { to_relays, direct, .. } = &mut self.traffic;
+                if is_relayed { to_relays } else { direct }.add(fact.length);
+                fact.header = to.headers[usize::from(is_relayed)];
+                return Some(outlet);
+            }
             if ties == Ties::None || node == self.me {
                 self.renew(place, node, now)?;
             } else {
