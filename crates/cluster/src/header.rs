@@ -223,7 +223,7 @@ impl Header {
 }
 
 /// A header as it stands in a frame, whose fields are read when they are asked for: for who reads many.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Glance {
     /// The first 8 octets.
     front: u64,
@@ -249,10 +249,11 @@ impl Glance {
         self.front & MASK == USUAL
     }
 
-    /// All of it but adjacency and sequence number: the same for all packets of a stream for one line.
+    /// Whether this is the same as another but for adjacency and sequence number: packets of one stream for one line.
     #[inline(always)]
-    pub fn kind(&self) -> (u64, u32) {
-        (self.front & !(0xF_FFFF << 16), self.back & !(SEQUENCES - 1))
+    pub fn is_like(&self, other: &Glance) -> bool {
+        let front = (self.front ^ other.front) & !(0xF_FFFF << 16);
+        front | u64::from((self.back ^ other.back) & !(SEQUENCES - 1)) == 0
     }
 
     /// As [`Header::phase`].

@@ -51,6 +51,33 @@ impl<'a> Adjacencies<'a> {
         let [.., a, b] = *head;
         if u16::from_be_bytes([a, b]) == ethernet::IPV6 { self.v6 } else { self.v4 }
     }
+
+    /// For many frames, nearly all of one network protocol.
+    #[inline(always)]
+    pub fn network(self) -> Network<'a> {
+        Network { ethertype: ethernet::IPV4.to_be_bytes(), list: self.v4, all: self }
+    }
+}
+
+/// The adjacencies of the network protocol of the frame before.
+#[derive(Debug, Clone, Copy)]
+pub struct Network<'a> {
+    ethertype: [u8; 2],
+    list: &'a [Adjacency],
+    all: Adjacencies<'a>,
+}
+
+impl<'a> Network<'a> {
+    /// As [`Adjacencies::of`].
+    #[inline(always)]
+    pub fn of(&mut self, head: &[u8; HEADER_LEN]) -> &'a [Adjacency] {
+        let [.., a, b] = *head;
+        if [a, b] != self.ethertype {
+            self.ethertype = [a, b];
+            self.list = self.all.of(head);
+        }
+        self.list
+    }
 }
 
 /// See the module.
@@ -369,7 +396,8 @@ fn chooser_config(settings: &Settings) -> Config {
 }
 
 fn destinations(settings: &Settings) -> Box<[Destination]> {
-    let lines = (0..settings.all_lines() as u32).filter_map(|line| settings.line(line));
+    // Numbers from there on stand for something else in place of an output.
+    let lines = (0..u32::from(Adjacency::LOST)).take(settings.all_lines()).filter_map(|line| settings.line(line));
     lines
         .filter_map(|(node, port)| {
             let template = |phase| Template::new(&settings.header(node, port, phase)).ok();

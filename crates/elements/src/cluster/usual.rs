@@ -14,7 +14,8 @@ use packet::{Batch, Packet};
 /// What is known of packets of one kind.
 #[derive(Debug, Clone, Copy)]
 struct Kind {
-    kind: (u64, u32),
+    /// The header of one of them.
+    glance: Glance,
     outlet: u16,
     /// The node that they are sent on to; [`NONE`] if they leave the cluster here.
     relayed_to: u16,
@@ -29,17 +30,10 @@ struct Kind {
 }
 
 impl Kind {
-    /// Of which nothing is known.
-    const NO: Kind = Kind {
-        kind: (0, 0),
-        outlet: 0,
-        relayed_to: NONE,
-        line: NONE,
-        next: 0,
-        room: 0,
-        stream: 0,
-        path: 0,
-    };
+    /// Of which nothing is known but how one of them looks.
+    fn new(glance: Glance) -> Kind {
+        Kind { glance, outlet: 0, relayed_to: NONE, line: NONE, next: 0, room: 0, stream: 0, path: 0 }
+    }
 }
 
 /// The header of a packet.
@@ -59,7 +53,7 @@ fn pass_on(packets: &mut [Packet], known: &Kind) -> (usize, u32) {
         let Some(header) = head.first_chunk_mut() else { break };
         let glance = Glance::new(header);
         // Markers are not traffic.
-        if glance.kind() != known.kind || glance.adjacency() == 0 {
+        if !glance.is_like(&known.glance) || glance.adjacency() == 0 {
             break;
         }
         Header::relay(header);
@@ -80,13 +74,14 @@ fn pass_out<const STRICT: bool>(
     let (mut passed, mut bytes) = (0, 0);
     let most = if STRICT { known.room } else { packets.len() };
     let mut next = known.next;
+    let mut network = all.network();
     for packet in packets.iter_mut().take(most) {
         let length = length(packet);
         let Some(head) = packet.data_mut().first_chunk_mut::<HEADER_LEN>() else { break };
         let Some(glance) = head.first_chunk().map(Glance::new) else { break };
-        let adjacency = all.of(head).get(glance.adjacency() as usize);
+        let adjacency = network.of(head).get(glance.adjacency() as usize);
         let Some(adjacency) = adjacency.filter(|adjacency| adjacency.output == known.line) else { break };
-        if glance.kind() != known.kind || (STRICT && glance.sequence() != next) {
+        if !glance.is_like(&known.glance) || (STRICT && glance.sequence() != next) {
             break;
         }
         head[..LEN].copy_from_slice(&adjacency.header[..LEN]);
@@ -105,7 +100,7 @@ fn take_early(packets: &mut [Packet], known: &Kind, all: Adjacencies<'_>, early:
         let adjacency = all.of(head).get(glance.adjacency() as usize);
         let Some(adjacency) = adjacency.filter(|adjacency| adjacency.output == known.line) else { break };
         let sequence = glance.sequence();
-        if glance.kind() != known.kind || (sequence == known.next && known.room > 0) {
+        if !glance.is_like(&known.glance) || (sequence == known.next && known.room > 0) {
             break;
         }
         head[..LEN].copy_from_slice(&adjacency.header[..LEN]);
@@ -184,17 +179,16 @@ impl Switch {
         if !right || source >= self.limits.nodes {
             return None;
         }
-        let kind = glance.kind();
         if node != self.me {
             // By node, in a full mesh: NONE where there is none that is up.
             let outlet = self.second_ways.get(usize::from(node)).copied().filter(|&outlet| outlet != NONE)?;
             let is_first = glance.phase() == Phase::ToRelay;
-            return is_first.then_some(Kind { kind, outlet, relayed_to: node, ..Kind::NO });
+            return is_first.then_some(Kind { outlet, relayed_to: node, ..Kind::new(glance) });
         }
         let port = glance.port();
         // Lines that next hops can be of have numbers of 16 bits.
         let line = u16::try_from(self.first_line + u32::from(port)).ok().filter(|_| port < self.own_lines)?;
-        let known = Kind { kind, outlet: port.into(), line, ..Kind::NO };
+        let known = Kind { outlet: port.into(), line, ..Kind::new(glance) };
         if !self.is_strict {
             return Some(known);
         }

@@ -3,7 +3,7 @@
 
 use super::outlet::length;
 use super::status::Traffic;
-use super::switch::{Adjacencies, NONE, Switch};
+use super::switch::{Adjacencies, NONE, Network, Switch};
 use crate::flow_hash::usual_flow_hash;
 use cluster::flowlet::DIRECT;
 use cluster::header::{ADJACENCIES, LEN, Template};
@@ -57,8 +57,6 @@ pub struct Fact {
     length: u32,
     /// A hash of its flow, if that matters.
     flow: u32,
-    /// Its header, but for the adjacency.
-    header: Template,
 }
 
 /// One for each packet of a batch.
@@ -68,10 +66,11 @@ pub fn no_facts() -> Vec<Fact> {
 
 /// The line that a packet is for, if it is a usual one.
 #[inline(always)]
-fn line(packet: &Packet, all: Adjacencies<'_>) -> Option<u16> {
+fn line(packet: &Packet, network: &mut Network<'_>) -> Option<u16> {
     let number = packet.next_hop();
-    let adjacency = all.of(packet.head::<HEADER_LEN>(0)?).get(number as usize)?;
-    (adjacency.is_usable() && number < ADJACENCIES).then_some(adjacency.output)
+    let adjacency = network.of(packet.head::<HEADER_LEN>(0)?).get(number as usize)?;
+    // No line has the number that stands in place of one.
+    (number < ADJACENCIES).then_some(adjacency.output)
 }
 
 impl Switch {
@@ -93,7 +92,7 @@ impl Switch {
         }
     }
 
-    /// Three passes over a batch: where to, which way, with which header. Each needs little at a time.
+    /// Two passes over a batch: where to, and which way. Each needs little at a time.
     #[inline(always)]
     fn send_tied(
         &mut self,
@@ -105,14 +104,15 @@ impl Switch {
     ) -> Batch {
         let rest = self.rest();
         let mut facts = std::mem::take(&mut self.facts);
+        let mut network = all.network();
         for (packet, fact) in batch.iter_mut().zip(&mut facts) {
             let flow = match (ties, packet.flow_hash()) {
                 (Ties::None, _) => 0,
                 (_, 0) => usual_flow_hash(packet.data()),
                 (_, hash) => hash,
             };
-            let line = line(packet, all).unwrap_or(NONE);
-            *fact = Fact { line, length: length(packet), flow, header: Template::default() };
+            let line = line(packet, &mut network).unwrap_or(NONE);
+            *fact = Fact { line, length: length(packet), flow };
             if ties == Ties::Flowlet {
                 let entry = self.chooser.flowlet_entry(flow);
                 entry.into_iter().for_each(|entry| epoch::prefetch(std::slice::from_ref(entry), 0));
@@ -120,18 +120,18 @@ impl Switch {
         }
         let mut bins = [rest; Batch::MAX];
         let (mut every, mut any) = (u16::MAX, 0);
-        for (fact, bin) in facts.iter_mut().zip(&mut bins).take(batch.len()) {
-            *bin = self.way(ties, fact, now).unwrap_or(rest);
-            (every, any) = (every & *bin, any | *bin);
-        }
-        let links = u16::from(self.own_lines)..rest;
-        for ((packet, fact), bin) in batch.iter_mut().zip(&facts).zip(&bins) {
-            let number = packet.next_hop();
-            if links.contains(bin)
-                && let Some(head) = packet.data_mut().first_chunk_mut::<LEN>()
-            {
-                *head = fact.header.bytes(number, 0);
+        let own_lines = u16::from(self.own_lines);
+        for ((packet, fact), bin) in batch.iter_mut().zip(&facts).zip(&mut bins) {
+            if let Some((outlet, header)) = self.way(ties, fact, now) {
+                *bin = outlet;
+                let number = packet.next_hop();
+                if outlet >= own_lines
+                    && let Some(head) = packet.data_mut().first_chunk_mut::<LEN>()
+                {
+                    *head = header.bytes(number, 0);
+                }
             }
+            (every, any) = (every & *bin, any | *bin);
         }
         self.facts = facts;
         while let Some(place) = self.used.pop() {
@@ -174,9 +174,9 @@ impl Switch {
         std::mem::take(&mut self.bins[rest])
     }
 
-    /// The outlet of a packet, whose header is known then; `None` if it is not usual.
+    /// The outlet of a packet, and its header but for the adjacency; `None` if it is not usual.
     #[inline(always)]
-    fn way(&mut self, ties: Ties, fact: &mut Fact, now: Nanos) -> Option<u16> {
+    fn way(&mut self, ties: Ties, fact: &Fact, now: Nanos) -> Option<(u16, Template)> {
         let mut to = self.lines.get(usize::from(fact.line))?;
         let mut way = self.ways.get_mut(usize::from(to.way))?;
         let path = match ties {
@@ -196,8 +196,7 @@ impl Switch {
                 self.outlets.get_mut(usize::from(outlet))?.charge(fact.length);
                 let Traffic { to_relays, direct, .. } = &mut self.traffic;
                 if is_relayed { to_relays } else { direct }.add(fact.length);
-                fact.header = to.headers[usize::from(is_relayed)];
-                return Some(outlet);
+                return Some((outlet, to.headers[usize::from(is_relayed)]));
             }
             if ties == Ties::None || node == self.me {
                 self.renew(place, node, now)?;
@@ -209,9 +208,9 @@ impl Switch {
         }
         way.left -= fact.length as i32;
         way.packets += 1;
-        fact.header = to.headers[usize::from(way.is_relayed)].numbered(way.sequence);
+        let header = to.headers[usize::from(way.is_relayed)].numbered(way.sequence);
         way.sequence = way.sequence.wrapping_add(way.step);
-        Some(way.outlet)
+        Some((way.outlet, header))
     }
 
     /// Finds the way that packets go from now on.
