@@ -111,12 +111,12 @@ impl Net {
             (0..NODES).map(|_| (0..=NODES).map(|_| Wire::default()).collect()).collect();
         let line = Wire::default();
         let mut nodes = Vec::new();
-        for me in 0..NODES {
+        for (me, sends) in wires.iter().enumerate() {
             let mut ports = BTreeMap::new();
             let rx = if me == 0 { line.clone() } else { Wire::default() };
-            ports.insert("line".to_owned(), (rx, wires[me][NODES].clone()));
+            ports.insert("line".to_owned(), (rx, sends[NODES].clone()));
             for peer in (0..NODES).filter(|&peer| peer != me) {
-                ports.insert(format!("to{peer}"), (wires[peer][me].clone(), wires[me][peer].clone()));
+                ports.insert(format!("to{peer}"), (wires[peer][me].clone(), sends[peer].clone()));
             }
             let rx = ports.values().map(|(rx, _)| rx.clone()).collect();
             let (flat, sources) = flatten(&config(matrix, mode, me))?;
@@ -131,7 +131,7 @@ impl Net {
             let router = router.map_err(|d| render(&d, &sources, false))?;
             let mut engine = router.engines().pop().ok_or("no engine")?;
             engine.start();
-            nodes.push(Node { engine, router, rx, line: wires[me][NODES].clone() });
+            nodes.push(Node { engine, router, rx, line: sends[NODES].clone() });
         }
         let mut net = Net { matrix, mode, pool, clock, nodes, line, flow: 0, frame: frame() };
         for batch in 0..WARM_UP {
@@ -238,9 +238,12 @@ fn config(matrix: Matrix, mode: Mode, me: usize) -> String {
         // As many outputs with as many packets each as the cluster's links have.
         let routes = match (mode, matrix) {
             (Mode::Baseline, Matrix::One) => {
-                "10.1.0.0/17 192.168.1.1 1, 10.1.128.0/18 192.168.2.1 2, 10.1.192.0/18 192.168.3.1 3".to_owned()
+                "10.1.0.0/17 192.168.1.1 1, 10.1.128.0/18 192.168.2.1 2, 10.1.192.0/18 192.168.3.1 3"
+                    .to_owned()
             }
-            _ => (1..NODES).map(|n| format!("10.{n}.0.0/16 192.168.{n}.1 {n}")).collect::<Vec<_>>().join(", "),
+            _ => {
+                (1..NODES).map(|n| format!("10.{n}.0.0/16 192.168.{n}.1 {n}")).collect::<Vec<_>>().join(", ")
+            }
         };
         let next: Vec<String> =
             (1..NODES).map(|n| format!("{n} 192.168.{n}.1 2:0:0:0:{n}:1 2:0:0:0:{n}:2")).collect();

@@ -26,12 +26,7 @@ impl Switch {
     }
 
     /// Chooses where a packet goes out, and gives it the header for its way.
-    fn choose(
-        &mut self,
-        packet: &mut Packet,
-        all: Adjacencies<'_>,
-        now: Nanos,
-    ) -> Result<(u16, Turn), Loss> {
+    fn choose(&mut self, packet: &mut Packet, all: Adjacencies<'_>, now: Nanos) -> Result<(u16, Turn), Loss> {
         let number = packet.next_hop();
         let flow = match packet.flow_hash() {
             0 if self.needs_flow => usual_flow_hash(packet.data()),

@@ -397,7 +397,8 @@ fn chooser_config(settings: &Settings) -> Config {
 
 fn destinations(settings: &Settings) -> Box<[Destination]> {
     // Numbers from there on stand for something else in place of an output.
-    let lines = (0..u32::from(Adjacency::LOST)).take(settings.all_lines()).filter_map(|line| settings.line(line));
+    let lines =
+        (0..u32::from(Adjacency::LOST)).take(settings.all_lines()).filter_map(|line| settings.line(line));
     lines
         .filter_map(|(node, port)| {
             let template = |phase| Template::new(&settings.header(node, port, phase)).ok();

@@ -66,11 +66,7 @@ fn pass_on(packets: &mut [Packet], known: &Kind) -> (usize, u32) {
 /// Gets packets of a kind ready for their line, up to the first that is another, or not the next. How many there are, and
 /// their bytes.
 #[inline(always)]
-fn pass_out<const STRICT: bool>(
-    packets: &mut [Packet],
-    known: &Kind,
-    all: Adjacencies<'_>,
-) -> (usize, u32) {
+fn pass_out<const STRICT: bool>(packets: &mut [Packet], known: &Kind, all: Adjacencies<'_>) -> (usize, u32) {
     let (mut passed, mut bytes) = (0, 0);
     let most = if STRICT { known.room } else { packets.len() };
     let mut next = known.next;

@@ -16,7 +16,7 @@ use packet::{Batch, Packet};
 const ENOUGH: i32 = i32::MAX / 2;
 
 /// How packets to one output node, or out by one line of this node, go on.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Copy, Default)]
 pub struct Way {
     outlet: u16,
     /// To a relay.

