@@ -19,14 +19,17 @@ pub struct FlowletTable {
     gap: u32,
 }
 
+/// What is known of a flowlet.
 #[derive(Debug, Clone, Copy)]
-struct Entry {
+pub struct Entry {
     last: u32,
     path: u16,
 }
 
 /// No path.
 const NONE: u16 = u16::MAX;
+/// The direct path, wherever to: flows that share an entry need not have one output node.
+pub const DIRECT: u16 = u16::MAX - 1;
 
 impl FlowletTable {
     /// A table of `entries` entries, rounded up to a power of two (at most 2²⁴), for flowlets with gaps of `gap`
@@ -55,10 +58,16 @@ impl FlowletTable {
         (entry.path != NONE && age < gap).then_some(entry.path)
     }
 
-    /// From now on the flowlet goes this path, a number below 65,535.
+    /// From now on the flowlet goes this path, a number below 65,534 or [`DIRECT`].
     #[inline]
     pub fn set_path(&mut self, flow: u32, path: u16) {
         self.entry(flow).path = path;
+    }
+
+    /// Where what is known of a flow is: to have it near by when it is asked for.
+    #[inline]
+    pub fn at(&self, flow: u32) -> Option<&Entry> {
+        self.entries.get(flow as usize & (self.entries.len() - 1))
     }
 
     #[inline]

@@ -223,7 +223,7 @@ impl Header {
 }
 
 /// A header as it stands in a frame, whose fields are read when they are asked for: for who reads many.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Glance {
     /// The first 8 octets.
     front: u64,
@@ -247,6 +247,13 @@ impl Glance {
         const MASK: u64 = 0b1100_0111 << 56 | 0b11 << 8;
         const USUAL: u64 = ((VERSION as u64) << 6 | LOCAL_UNICAST as u64) << 56 | (LOCAL_UNICAST as u64) << 8;
         self.front & MASK == USUAL
+    }
+
+    /// Whether this is the same as another but for adjacency and sequence number: packets of one stream for one line.
+    #[inline(always)]
+    pub fn is_like(&self, other: &Glance) -> bool {
+        let front = (self.front ^ other.front) & !(0xF_FFFF << 16);
+        front | u64::from((self.back ^ other.back) & !(SEQUENCES - 1)) == 0
     }
 
     /// As [`Header::phase`].
@@ -305,7 +312,7 @@ impl Glance {
 }
 
 /// A header of which all but adjacency and sequence number is known: for who writes many.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Template {
     /// The first 8 octets, adjacency 0.
     front: u64,
@@ -325,8 +332,14 @@ impl Template {
         Ok(Template { front, back: u32::from_be_bytes(back) })
     }
 
+    /// This one with a number, of which only as many bits are taken as there are.
+    #[inline(always)]
+    pub fn numbered(&self, sequence: u32) -> Template {
+        Template { back: self.back | (sequence % SEQUENCES), ..*self }
+    }
+
     /// The header with these two, of which only as many bits are taken as there are.
-    #[inline]
+    #[inline(always)]
     pub fn bytes(&self, adjacency: u32, sequence: u32) -> [u8; LEN] {
         let front = self.front | (u64::from(adjacency % ADJACENCIES) << 16);
         let back = self.back | (sequence % SEQUENCES);

@@ -37,6 +37,19 @@ impl Numbering {
         short(number)
     }
 
+    /// The number that comes next.
+    #[inline]
+    pub fn next(&self) -> u32 {
+        short(self.next)
+    }
+
+    /// So many packets were given the next numbers, and go over this path now.
+    #[inline]
+    pub fn take(&mut self, path: usize, count: u32, now: u64) {
+        self.next += u64::from(count);
+        self.paths[path].at = now;
+    }
+
     /// Paths that need a marker: they have carried nothing for `idle` nanoseconds, and the stream has since their last one. Gives
     /// each path, once, with the number that goes in the header; the marker must go behind all packets of the stream on that path.
     pub fn markers(&mut self, now: u64, idle: u64) -> impl Iterator<Item = (usize, u32)> {

@@ -10,7 +10,7 @@
 //! The others are to compare with: the paper's Direct VLB sends R/N to each node directly and the rest over the other N − 2
 //! nodes; classic VLB spreads everything; flow hash gives each flow one path for good.
 
-use crate::flowlet::FlowletTable;
+use crate::flowlet::{DIRECT, Entry, FlowletTable};
 use crate::spread::Spread;
 use crate::utilisation::Bucket;
 
@@ -100,6 +100,34 @@ pub struct Ask {
     pub flow: u32,
 }
 
+/// A way that packets to one node may take one after the other, without another look.
+#[derive(Debug, Clone, Copy)]
+pub struct Run {
+    /// The link.
+    pub link: u16,
+    /// As long as it is positive there is room for one packet more, which takes its bytes from it.
+    pub left: i32,
+    kind: Kind,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    /// Direct traffic, which fills what is left of its link.
+    Fills,
+    /// By the split.
+    Split,
+    /// Has been counted.
+    Counted,
+}
+
+impl Run {
+    /// For one packet, for which a link has been chosen.
+    #[inline]
+    pub fn of_one(link: u16) -> Run {
+        Run { link, left: 1, kind: Kind::Counted }
+    }
+}
+
 /// Chooses for one worker of one input node. What other workers of the node put on a link counts if
 /// [`PathChooser::set_link_rate`] leaves it out.
 #[derive(Debug, Clone)]
@@ -181,7 +209,10 @@ impl PathChooser {
             _ if self.config.policy == Policy::FlowHash => self.spread.drawn(to, flow),
             Order::SinglePath => self.spread.drawn(to, flow),
             Order::Spray | Order::Strict => self.by_rule(to, len),
-            Order::Flowlet => self.by_flowlet(to, len, flow),
+            Order::Flowlet => {
+                let path = self.flowlet(flow);
+                self.by_flowlet(to, len, flow, path)
+            }
         }?;
         self.links[link].add(len);
         Some(link as u16)
@@ -193,6 +224,78 @@ impl PathChooser {
         for (packet, link) in packets.iter().zip(links) {
             *link = self.choose(packet.to, packet.len, packet.flow);
         }
+    }
+
+    /// The way that packets to node `to` take from now on, if they need not stay with their flows and there is one. What goes
+    /// is to be told by [`PathChooser::charge`] before the next question about that node.
+    pub fn run(&mut self, to: u16) -> Option<Run> {
+        self.direct_run(to).or_else(|| {
+            let node = usize::from(to);
+            let link = self.spread.next(node)?;
+            Some(Run { link: link as u16, left: self.spread.left(node, link), kind: Kind::Split })
+        })
+    }
+
+    /// What may go directly to node `to`, in what is left of the link there.
+    #[inline]
+    pub fn direct_run(&self, to: u16) -> Option<Run> {
+        let node = usize::from(to);
+        let bucket = match self.config.policy {
+            Policy::Adaptive => self.links.get(node),
+            Policy::DirectVlb => self.quotas.get(node),
+            _ => None,
+        };
+        let bucket = bucket.filter(|_| self.direct.get(node) == Some(&true))?;
+        let room = self.config.slack.saturating_sub(bucket.level());
+        let left = i32::try_from(room).unwrap_or(i32::MAX);
+        (left > 0).then_some(Run { link: to, left, kind: Kind::Fills })
+    }
+
+    /// Counts what has gone to node `to` by a run.
+    #[inline]
+    pub fn charge(&mut self, to: u16, run: &Run, bytes: u32) {
+        let (to, link) = (usize::from(to), usize::from(run.link));
+        match run.kind {
+            Kind::Counted => return,
+            Kind::Split => self.spread.charge(to, link, bytes),
+            Kind::Fills if self.config.policy == Policy::DirectVlb => self.quotas[to].add(bytes),
+            Kind::Fills => {}
+        }
+        self.links[link].add(bytes);
+    }
+
+    /// The path that the flowlet of a packet is on, for [`PathChooser::follow`]: [`DIRECT`], or the number of a link; `None` if
+    /// it begins one. Notes that there was a packet.
+    #[inline]
+    pub fn flowlet(&mut self, flow: u32) -> Option<u16> {
+        let now = self.now;
+        self.flowlets.as_mut().and_then(|table| table.path(flow, now))
+    }
+
+    /// Where what is known of the flowlets of a flow is, if there are flowlets.
+    #[inline]
+    pub fn flowlet_entry(&self, flow: u32) -> Option<&Entry> {
+        self.flowlets.as_ref().and_then(|table| table.at(flow))
+    }
+
+    /// The link that a packet of a flowlet on `path` takes by the split, if it may stay there.
+    #[inline(always)]
+    pub fn stay(&mut self, to: u16, len: u32, path: u16) -> Option<u16> {
+        let path = if path == DIRECT { to } else { path };
+        if !self.spread.may_stay(to.into(), path.into(), self.config.overdraft) {
+            return None;
+        }
+        self.spread.charge(to.into(), path.into(), len);
+        self.links.get_mut(usize::from(path))?.add(len);
+        Some(path)
+    }
+
+    /// The link that a packet takes whose flowlet is on `path`, `None` if there is none.
+    #[inline]
+    pub fn follow(&mut self, to: u16, len: u32, flow: u32, path: Option<u16>) -> Option<u16> {
+        let link = self.by_flowlet(to.into(), len, flow, path)?;
+        self.links[link].add(len);
+        Some(link as u16)
     }
 
     #[inline]
@@ -219,11 +322,11 @@ impl PathChooser {
     }
 
     #[inline]
-    fn by_flowlet(&mut self, to: usize, len: u32, flow: u32) -> Option<usize> {
-        let now = self.now;
-        let path = self.flowlets.as_mut().and_then(|table| table.path(flow, now)).map(usize::from);
-        let Some(path) = path else {
-            return self.moved(to, len, flow);
+    fn by_flowlet(&mut self, to: usize, len: u32, flow: u32, path: Option<u16>) -> Option<usize> {
+        let path = match path {
+            None => return self.moved(to, len, flow),
+            Some(DIRECT) => to,
+            Some(path) => path.into(),
         };
         if path == to && self.goes_directly(to, len, self.config.slack) {
             return Some(to);
@@ -245,7 +348,8 @@ impl PathChooser {
             self.spread.charge(to, link, len);
             link
         };
-        self.flowlets.iter_mut().for_each(|table| table.set_path(flow, link as u16));
+        let path = if link == to { DIRECT } else { link as u16 };
+        self.flowlets.iter_mut().for_each(|table| table.set_path(flow, path));
         Some(link)
     }
 }

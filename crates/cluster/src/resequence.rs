@@ -202,21 +202,38 @@ impl<T> Resequencer<T> {
         self.accept_other(path, incarnation, sequence, item, now, out)
     }
 
-    /// Whether a packet that came by `path` with this number is simply the next, while none waits. Then it is delivered; if
-    /// not, nothing has changed, and it is for [`Resequencer::accept`].
+    /// What may simply pass if it comes by `path`: the next number, and how many from there on have none that waits among
+    /// them, up to `most`. `None` if everything from there and from that life is for [`Resequencer::accept`].
     #[inline]
-    pub fn pass(&mut self, path: usize, incarnation: u8, sequence: u32) -> bool {
-        if sequence == low(self.next)
-            && incarnation == self.incarnation
-            && self.held == 0
-            && let Some(Some(floor)) = self.floors.get_mut(path)
-        {
-            *floor = (*floor).max(self.next + 1);
-            self.pass_next();
-            self.probation = None;
-            return true;
+    pub fn passing(&self, path: usize, incarnation: u8, most: usize) -> Option<(u32, usize)> {
+        self.floors.get(path)?.filter(|_| incarnation == self.incarnation)?;
+        let free = |count: &usize| self.slots[self.slot(self.next + *count as u64)].is_none();
+        let room = if self.held == 0 { most } else { (0..most).take_while(free).count() };
+        Some((low(self.next), room))
+    }
+
+    /// So many packets have passed, of those that [`Resequencer::passing`] said may. What they leave in order is released by
+    /// [`Resequencer::catch_up`]; nothing else may be done before.
+    #[inline]
+    pub fn pass(&mut self, path: usize, count: usize) {
+        if self.missing_count == 0 {
+            self.next += count as u64;
+            self.counts.delivered += count as u64;
+        } else {
+            (0..count).for_each(|_| self.pass_next());
         }
-        false
+        if let Some(Some(floor)) = self.floors.get_mut(path) {
+            *floor = self.next.max(*floor);
+        }
+        self.probation = None;
+    }
+
+    /// Releases what waits for nothing any more.
+    #[inline]
+    pub fn catch_up(&mut self, out: &mut Vec<T>) {
+        if self.held > 0 {
+            self.release(self.lowest_floor(), out);
+        }
     }
 
     /// A packet that is not simply the next.

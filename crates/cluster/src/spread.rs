@@ -16,8 +16,8 @@ pub const QUANTUM: i32 = 2048;
 pub const MAX_WEIGHT: u8 = 32;
 /// The largest overdraft, in bytes.
 pub const MAX_OVERDRAFT: u32 = 1 << 18;
-/// The longest packet that is counted as what it is.
-const MAX_LEN: u32 = 1 << 16;
+/// The most bytes that are counted as what they are: a run and its last packet.
+const MAX_LEN: u32 = 1 << 17;
 
 /// Splits for several destinations over the same paths. No path has weight 0 for all: such a destination is not reachable.
 #[derive(Debug, Clone)]
@@ -71,6 +71,7 @@ impl Spread {
     }
 
     /// Whether this path has a share for this destination.
+    #[inline]
     pub fn has_share(&self, to: usize, path: usize) -> bool {
         path < self.paths && self.quantum[to * self.paths + path] > 0
     }
@@ -94,6 +95,12 @@ impl Spread {
         let path = after.or_else(|| credit.iter().position(|&credit| credit > 0))?;
         round.turn = path as u32;
         Some(path)
+    }
+
+    /// Bytes after which it is another path's turn, of the path whose turn it is.
+    #[inline]
+    pub fn left(&self, to: usize, path: usize) -> i32 {
+        self.credit[to * self.paths + path].min(self.rounds[to].left)
     }
 
     /// The path with the most credit for its weight, if there is a path at all: where a new flowlet goes.
@@ -123,6 +130,7 @@ impl Spread {
     }
 
     /// Whether a flow may stay on this path: it has a share, and is overdrawn by less than `overdraft` bytes.
+    #[inline]
     pub fn may_stay(&self, to: usize, path: usize, overdraft: u32) -> bool {
         self.has_share(to, path)
             && self.credit[to * self.paths + path] > -(overdraft.min(MAX_OVERDRAFT) as i32)

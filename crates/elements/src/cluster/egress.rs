@@ -8,8 +8,8 @@ use cluster::header::{CLASSES, Glance, Header, LEN};
 use cluster::path::Order;
 use cluster::resequence::{Counts, Reason, Rejected, Resequencer};
 use graph::{Nanos, Out};
-use packet::Packet;
 use packet::wire::ethernet::HEADER_LEN;
+use packet::{Batch, Packet};
 
 /// Frames in a row of a life that was not heard of otherwise, after which it is taken to be the present one.
 const PROBATION: u32 = 3;
@@ -22,6 +22,23 @@ pub struct Arrived {
     packet: Packet,
     source: u16,
     port: u8,
+}
+
+/// A packet that may have to wait.
+#[derive(Debug, Clone, Copy)]
+pub struct Early {
+    /// The number of its stream.
+    pub stream: u32,
+    /// By which it came.
+    pub path: u16,
+    /// Its input node.
+    pub source: u16,
+    /// The line that it leaves by.
+    pub port: u8,
+    /// The life of its input node.
+    pub incarnation: u8,
+    /// Its number.
+    pub sequence: u32,
 }
 
 /// What one worker of an input node sends here in one class.
@@ -180,11 +197,16 @@ impl Egress {
             .map(|stream| &mut **stream)
     }
 
+    /// The number of the stream that a frame belongs to.
+    fn number(&self, header: &Header) -> usize {
+        let number = usize::from(header.source) * self.workers + usize::from(header.worker);
+        number * usize::from(CLASSES) + usize::from(header.class)
+    }
+
     /// The stream that a frame belongs to, made if it is its first.
     #[inline]
     fn stream(&mut self, header: &Header) -> Option<&mut Stream> {
-        let number = usize::from(header.source) * self.workers + usize::from(header.worker);
-        let number = number * usize::from(CLASSES) + usize::from(header.class);
+        let number = self.number(header);
         let stream = self.streams.get_mut(number)?;
         if stream.is_none() {
             let source = self.sources.get(usize::from(header.source))?;
@@ -193,14 +215,31 @@ impl Egress {
         stream.as_deref_mut()
     }
 
-    /// Whether a packet of node `via`'s link to node `me` is simply the next of its stream, while none waits.
-    #[inline(always)]
-    pub fn pass(&mut self, via: u16, me: u16, glance: Glance) -> bool {
+    /// The number of the stream of a packet, that of the packet that may pass next, and how many from there on, if it comes by
+    /// `path`; `None` if it is none of those.
+    #[inline]
+    pub fn passing(&self, path: u16, glance: Glance) -> Option<(u32, u32, usize)> {
         let number = usize::from(glance.source()) * self.workers + usize::from(glance.worker());
         let number = number * usize::from(CLASSES) + usize::from(glance.class());
-        let Some(Some(stream)) = self.streams.get_mut(number) else { return false };
-        let path = if via == glance.source() { me } else { via };
-        stream.resequencer.pass(path.into(), glance.incarnation(), glance.sequence())
+        let stream = self.streams.get(number)?.as_ref()?;
+        let (next, room) = stream.resequencer.passing(path.into(), glance.incarnation(), Batch::MAX)?;
+        // Fewer than nodes, workers and classes have bits together.
+        Some((number as u32, next, room))
+    }
+
+    /// So many packets of a stream have passed. True if some that wait may be released now: [`Egress::catch_up`].
+    #[inline]
+    pub fn pass(&mut self, stream: u32, path: u16, count: u32) -> bool {
+        let Some(Some(stream)) = self.streams.get_mut(stream as usize) else { return false };
+        stream.resequencer.pass(path.into(), count as usize);
+        stream.resequencer.held() > 0
+    }
+
+    /// Releases what waits for nothing any more.
+    pub fn catch_up(&mut self, stream: u32) {
+        if let Some(Some(stream)) = self.streams.get_mut(stream as usize) {
+            stream.resequencer.catch_up(&mut self.released);
+        }
     }
 
     /// Looks at delays, and sets deadlines accordingly. Gives the largest spread.
@@ -297,29 +336,31 @@ impl Switch {
             self.add_to_line(header.port, header.source, packet, out);
             return;
         }
-        let path = self.path(place, header.source);
-        let is_heard = self.egress.sources.get(usize::from(header.source)).is_some_and(|s| s.is_heard);
-        let arrived = Arrived { packet, source: header.source, port: header.port };
-        let mut taken = std::mem::take(&mut self.egress.released);
-        if let Some(stream) = self.egress.stream(header) {
-            let accepted = stream.resequencer.accept(
-                path,
-                header.incarnation,
-                header.sequence,
-                arrived,
-                now,
-                &mut taken,
-            );
-            if let Err(Rejected { item, reason }) = accepted {
-                if reason == Reason::WrongIncarnation && !is_heard && stream.is_new_life(header.incarnation) {
-                    stream.resequencer.restart(header.incarnation, &mut taken);
-                }
-                out.lose(item.packet, losses::of_reason(reason));
-            }
-        } else {
-            out.lose(arrived.packet, losses::PORT);
+        if self.egress.stream(header).is_none() {
+            return out.lose(packet, losses::PORT);
         }
-        self.egress.released = taken;
+        let &Header { source, port, incarnation, sequence, .. } = header;
+        // Paths are fewer than 2^12.
+        let (stream, path) = (self.egress.number(header) as u32, self.path(place, source) as u16);
+        self.accept(Early { stream, path, source, port, incarnation, sequence }, packet, now, out);
+    }
+
+    /// A packet that has got its header for the line is put in order.
+    pub(super) fn accept(&mut self, early: Early, packet: Packet, now: Nanos, out: &mut Out<'_>) {
+        let Early { stream, path, source, port, incarnation, sequence } = early;
+        let arrived = Arrived { packet, source, port };
+        let Egress { sources, streams, released, .. } = &mut self.egress;
+        let Some(Some(stream)) = streams.get_mut(stream as usize) else {
+            return out.lose(arrived.packet, losses::PORT);
+        };
+        let accepted = stream.resequencer.accept(path.into(), incarnation, sequence, arrived, now, released);
+        if let Err(Rejected { item, reason }) = accepted {
+            let is_heard = sources.get(usize::from(source)).is_some_and(|source| source.is_heard);
+            if reason == Reason::WrongIncarnation && !is_heard && stream.is_new_life(incarnation) {
+                stream.resequencer.restart(incarnation, released);
+            }
+            out.lose(item.packet, losses::of_reason(reason));
+        }
     }
 
     /// A marker for a stream that ends here. It is about nothing if there is no such stream.

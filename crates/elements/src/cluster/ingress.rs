@@ -5,33 +5,17 @@ use super::outlet::{Turn, length};
 use super::switch::{Adjacencies, NONE, Switch};
 use crate::flow_hash::usual_flow_hash;
 use cluster::header::{ADJACENCIES, LEN};
-use graph::{Loss, Nanos, Out, Way};
+use graph::{Loss, Nanos, Out};
 use packet::wire::ethernet::HEADER_LEN;
 use packet::{Batch, Packet};
-
-/// Where a packet goes out.
-struct Chosen {
-    outlet: u16,
-    turn: Turn,
-    /// Bytes that it takes there.
-    length: u32,
-}
 
 impl Switch {
     /// Frames that were made for their next hops.
     pub(super) fn ingress(&mut self, batch: Batch, all: Adjacencies<'_>, now: Nanos, out: &mut Out<'_>) {
-        if self.is_calm() {
-            return out.split(batch, |packet| match self.choose::<true>(packet, all, now) {
-                Ok(Chosen { outlet, length, .. }) => {
-                    self.outlets[usize::from(outlet)].charge(length);
-                    Way::Port(outlet.into())
-                }
-                Err(loss) => Way::Lost(loss),
-            });
-        }
-        for mut packet in batch {
-            match self.choose::<false>(&mut packet, all, now) {
-                Ok(Chosen { outlet, turn, .. }) => {
+        let rest = if self.is_calm() { self.send_usual(batch, all, now, out) } else { batch };
+        for mut packet in rest {
+            match self.choose(&mut packet, all, now) {
+                Ok((outlet, turn)) => {
                     if let Err(packet) = self.outlets[usize::from(outlet)].send(packet, turn, out) {
                         out.lose(packet, LINK_FULL);
                     }
@@ -41,14 +25,8 @@ impl Switch {
         }
     }
 
-    /// Chooses where a packet goes out, and gives it the header for its way. `CALM`: everything has room.
-    #[inline(always)]
-    fn choose<const CALM: bool>(
-        &mut self,
-        packet: &mut Packet,
-        all: Adjacencies<'_>,
-        now: Nanos,
-    ) -> Result<Chosen, Loss> {
+    /// Chooses where a packet goes out, and gives it the header for its way.
+    fn choose(&mut self, packet: &mut Packet, all: Adjacencies<'_>, now: Nanos) -> Result<(u16, Turn), Loss> {
         let number = packet.next_hop();
         let flow = match packet.flow_hash() {
             0 if self.needs_flow => usual_flow_hash(packet.data()),
@@ -63,11 +41,11 @@ impl Switch {
             self.lines.get(usize::from(adjacency.output)).filter(|_| number < ADJACENCIES).ok_or(NO_LINE)?;
         if to.node == self.me {
             let (outlet, turn) = (u16::from(to.port), Turn::Fair(self.me));
-            if !CALM && !self.outlets[usize::from(outlet)].admits(turn, length) {
+            if !self.outlets[usize::from(outlet)].admits(turn, length) {
                 return Err(LINE_FULL);
             }
             self.traffic.own.add(length);
-            return Ok(Chosen { outlet, turn, length });
+            return Ok((outlet, turn));
         }
         let link = self.chooser.choose(to.node, length, flow).ok_or(UNREACHABLE)?;
         let is_direct = self.is_mesh && link == to.node;
@@ -75,7 +53,7 @@ impl Switch {
         let outlet = self.outlet_of.get(usize::from(link)).copied().filter(|&outlet| outlet != NONE);
         let outlet = outlet.ok_or(UNREACHABLE)?;
         // Numbers are given to what is taken: what is lost before leaves no gap.
-        if !CALM && !self.outlets[usize::from(outlet)].admits(turn, length) {
+        if !self.outlets[usize::from(outlet)].admits(turn, length) {
             return Err(LINK_FULL);
         }
         let sequence = match self.numbers.get_mut(usize::from(to.node)).filter(|_| self.is_strict) {
@@ -85,6 +63,6 @@ impl Switch {
         head[..LEN].copy_from_slice(&to.headers[usize::from(!is_direct)].bytes(number, sequence));
         let traffic = if is_direct { &mut self.traffic.direct } else { &mut self.traffic.to_relays };
         traffic.add(length);
-        Ok(Chosen { outlet, turn, length })
+        Ok((outlet, turn))
     }
 }

@@ -85,7 +85,7 @@ impl Switch {
         out: &mut Out<'_>,
     ) {
         let rest = match self.is_mesh && self.is_calm() {
-            true => self.receive_usual(place, batch, all, out),
+            true => self.receive_usual(place, batch, all, cx.now, out),
             false => batch,
         };
         for packet in rest {

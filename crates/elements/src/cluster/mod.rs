@@ -12,6 +12,7 @@ mod status;
 mod switch;
 mod table;
 mod usual;
+mod ways;
 
 use graph::{AnyClass, of};
 

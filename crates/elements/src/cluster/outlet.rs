@@ -125,9 +125,15 @@ impl Outlet {
     /// Counts a frame that takes so many bytes, and goes out by other means.
     #[inline(always)]
     pub fn charge(&mut self, length: u32) {
+        self.charge_many(1, length);
+    }
+
+    /// Counts frames that take so many bytes together, and go out by other means.
+    #[inline(always)]
+    pub fn charge_many(&mut self, packets: u32, length: u32) {
         self.bucket.add(length);
-        self.packets += 1;
-        self.bytes += u64::from(length - OVERHEAD);
+        self.packets += u64::from(packets);
+        self.bytes += u64::from(length - packets * OVERHEAD);
     }
 
     /// Sends a frame before all others.

@@ -18,8 +18,14 @@ impl Tally {
     /// Counts a packet that takes so many bytes on the wire.
     #[inline]
     pub fn add(&mut self, length: u32) {
-        self.packets += 1;
-        self.bytes += u64::from(length.saturating_sub(super::outlet::OVERHEAD));
+        self.add_many(1, length);
+    }
+
+    /// Counts packets that take so many bytes on the wire together.
+    #[inline]
+    pub fn add_many(&mut self, packets: u32, length: u32) {
+        self.packets += u64::from(packets);
+        self.bytes += u64::from(length.saturating_sub(packets * super::outlet::OVERHEAD));
     }
 }
 

@@ -1,12 +1,13 @@
 //! One worker's part of `ClusterSwitch`: what it is made of, and when which part of it works.
 
 use super::ClusterSwitch;
-use super::egress::Egress;
+use super::egress::{Early, Egress};
 use super::links::Neighbour;
 use super::losses::{LINK_DOWN, UNREACHABLE};
 use super::outlet::{Outlet, Turn, length};
 use super::settings::Settings;
 use super::status::Traffic;
+use super::ways::{Fact, Way, no_facts};
 use cluster::header::{ETHERTYPE_WHOLE, Header, LEN, Limits, Phase, Template};
 use cluster::numbering::Numbering;
 use cluster::path::{Config, Order, PathChooser, Policy};
@@ -30,6 +31,8 @@ pub struct Destination {
     pub node: u16,
     /// Its number there.
     pub port: u8,
+    /// Its place in [`Switch::ways`].
+    pub way: u16,
     /// The header on the way there directly, and to a relay.
     pub headers: [Template; 2],
 }
@@ -45,7 +48,35 @@ impl<'a> Adjacencies<'a> {
     /// Those of the network protocol of a frame.
     #[inline(always)]
     pub fn of(&self, head: &[u8; HEADER_LEN]) -> &'a [Adjacency] {
-        if head[LEN..] == ethernet::IPV6.to_be_bytes() { self.v6 } else { self.v4 }
+        let [.., a, b] = *head;
+        if u16::from_be_bytes([a, b]) == ethernet::IPV6 { self.v6 } else { self.v4 }
+    }
+
+    /// For many frames, nearly all of one network protocol.
+    #[inline(always)]
+    pub fn network(self) -> Network<'a> {
+        Network { ethertype: ethernet::IPV4.to_be_bytes(), list: self.v4, all: self }
+    }
+}
+
+/// The adjacencies of the network protocol of the frame before.
+#[derive(Debug, Clone, Copy)]
+pub struct Network<'a> {
+    ethertype: [u8; 2],
+    list: &'a [Adjacency],
+    all: Adjacencies<'a>,
+}
+
+impl<'a> Network<'a> {
+    /// As [`Adjacencies::of`].
+    #[inline(always)]
+    pub fn of(&mut self, head: &[u8; HEADER_LEN]) -> &'a [Adjacency] {
+        let [.., a, b] = *head;
+        if [a, b] != self.ethertype {
+            self.ethertype = [a, b];
+            self.list = self.all.of(head);
+        }
+        self.list
     }
 }
 
@@ -70,8 +101,20 @@ pub struct Switch {
     pub(super) numbers: Vec<Numbering>,
     /// By number of the line.
     pub(super) lines: Box<[Destination]>,
+    /// By output node, then by line of this node: how packets go there in the present batch.
+    pub(super) ways: Box<[Way]>,
+    /// Which of them are in use.
+    pub(super) used: Vec<u16>,
+    /// One for each packet of a batch. Of no meaning between calls.
+    pub(super) facts: Vec<Fact>,
     /// Lines, then links.
     pub(super) outlets: Vec<Outlet>,
+    /// A batch for each outlet, one for what is not usual, and one for what came too early. Empty between calls.
+    pub(super) bins: Vec<Batch>,
+    /// Of the packets that came too early: what they are, in their order. Empty between calls.
+    pub(super) early: Vec<Early>,
+    /// Streams of which packets have passed while others waited. Empty between calls.
+    pub(super) passed: Vec<u32>,
     /// By place of the link.
     pub(super) neighbours: Vec<Neighbour>,
     /// The outlet of each link of the topology, [`NONE`] if it is not there.
@@ -128,7 +171,13 @@ impl Switch {
             chooser: PathChooser::new(chooser_config(&settings)),
             numbers: vec![Numbering::new(topology.radix().into()); edge.into()],
             lines: destinations(&settings),
+            ways: (0..usize::from(edge) + own).map(|_| Way::default()).collect(),
+            used: Vec::new(),
+            facts: no_facts(),
             outlets: outlets.collect(),
+            bins: (0..own + settings.links.len() + 2).map(|_| Batch::empty()).collect(),
+            early: Vec::new(),
+            passed: Vec::new(),
             neighbours: settings.links.iter().map(new_neighbour).collect(),
             outlet_of: outlet_of.into(),
             me: settings.me,
@@ -347,12 +396,17 @@ fn chooser_config(settings: &Settings) -> Config {
 }
 
 fn destinations(settings: &Settings) -> Box<[Destination]> {
-    let lines = (0..settings.all_lines() as u32).filter_map(|line| settings.line(line));
+    // Numbers from there on stand for something else in place of an output.
+    let lines =
+        (0..u32::from(Adjacency::LOST)).take(settings.all_lines()).filter_map(|line| settings.line(line));
     lines
         .filter_map(|(node, port)| {
             let template = |phase| Template::new(&settings.header(node, port, phase)).ok();
             let headers = [template(Phase::ToOutput)?, template(Phase::ToRelay)?];
-            Some(Destination { node, port, headers })
+            // Nodes are fewer than 2^12, lines of a node than 2^8.
+            let own = settings.topology.edge_nodes() + u16::from(port);
+            let way = if node == settings.me { own } else { node };
+            Some(Destination { node, port, way, headers })
         })
         .collect()
 }

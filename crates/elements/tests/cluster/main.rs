@@ -37,6 +37,12 @@ fn drive(
     net.run_until(end);
 }
 
+/// The seeds of a random test: so many, or as many as `CLUSTER_SEEDS` says.
+fn seeds(usual: u64) -> std::ops::Range<u64> {
+    let count = std::env::var("CLUSTER_SEEDS").ok().and_then(|count| count.parse().ok());
+    0..count.unwrap_or(usual)
+}
+
 fn names(net: &Net) -> Vec<String> {
     let mut names: Vec<String> = net.losses().into_keys().collect();
     names.sort();
@@ -84,7 +90,7 @@ fn strict_keeps_order_where_spray_does_not() {
 /// A link that is cut while everyone sends to its neighbour, and mended.
 #[test]
 fn order_is_kept_and_traffic_goes_on_without_a_link() {
-    for seed in 0..6 {
+    for seed in seeds(6) {
         let mut net = Net::new(Setup { more: ", HELLO 3ms", ..Setup::mesh(4, "strict") });
         let mut random = Random::new(seed);
         for wire in &mut net.wires {
@@ -123,7 +129,7 @@ fn order_is_kept_and_traffic_goes_on_without_a_link() {
 /// A node that dies, and comes back in a new life.
 #[test]
 fn a_node_that_dies_takes_only_its_own_traffic_with_it() {
-    for seed in 0..6 {
+    for seed in seeds(6) {
         let mut net = Net::new(Setup { more: ", HELLO 3ms", ..Setup::mesh(4, "strict") });
         let mut random = Random::new(seed);
         for wire in &mut net.wires {
@@ -161,7 +167,7 @@ fn a_node_that_dies_takes_only_its_own_traffic_with_it() {
 /// Links that differ in delay by more from one millisecond to the next.
 #[test]
 fn order_is_kept_while_delays_change() {
-    for seed in 0..10 {
+    for seed in seeds(10) {
         let nodes = [2, 4, 8][seed as usize % 3];
         let mut net =
             Net::new(Setup { ports: if nodes == 8 { 1 } else { 2 }, ..Setup::mesh(nodes, "strict") });
@@ -337,6 +343,40 @@ fn a_line_is_shared_fairly_by_input_node() {
         assert!(index >= 0.99, "{order}: {index} {got:?}");
         let sum: f64 = got.iter().sum();
         assert!(sum > 0.97 * line, "{order}: {sum} of {line}");
+        net.run_for(300 * MS);
+        let lost: u64 = net.losses().values().sum();
+        assert_eq!(net.undelivered() as u64, lost, "{:?}", net.losses());
+        net.check_books();
+    }
+}
+
+/// The link of a relay that cannot carry what comes for it is shared as max-min fairness has it, too.
+#[test]
+fn a_relays_link_is_shared_fairly_by_input_node() {
+    for order in ["strict", "spray"] {
+        let more = ", POLICY vlb, LINK_RATE 14Mbps, BUFFER 64000";
+        let mut net = Net::new(Setup { more, ..Setup::mesh(8, order) });
+        let mut random = Random::new(6);
+        let loads = [1.0, 0.5, 0.25];
+        let to = |line: u16, random: &mut Random| {
+            (line < 3 && random.fraction() < loads[usize::from(line)]).then_some(7)
+        };
+        // Until all links have something waiting.
+        drive(&mut net, 100, 1.0, &mut random, to);
+        net.carried.clear();
+        drive(&mut net, 400, 1.0, &mut random, to);
+        let link = 14e6 / 8.0 * 0.4 * 986.0 / 1010.0;
+        for relay in 3..7 {
+            let bytes = |key: (u16, u16, u16, bool)| net.carried.get(&key).copied().unwrap_or(0) as f64;
+            let demands: Vec<f64> = (0..3).map(|input| bytes((input, relay, input, false))).collect();
+            let got: Vec<f64> = (0..3).map(|input| bytes((relay, 7, input, true))).collect();
+            let (asked, sum): (f64, f64) = (demands.iter().sum(), got.iter().sum());
+            assert!(asked > 1.2 * link, "{order}, relay {relay}: {demands:?} of {link}");
+            // The rest is for hellos and markers.
+            assert!(sum > 0.94 * link && sum < 1.01 * link, "{order}, relay {relay}: {got:?} of {link}");
+            let index = cluster::fairness::fairness(link, &demands, &got);
+            assert!(index >= 0.99, "{order}, relay {relay}: {index} {demands:?} {got:?}");
+        }
         net.run_for(300 * MS);
         let lost: u64 = net.losses().values().sum();
         assert_eq!(net.undelivered() as u64, lost, "{:?}", net.losses());

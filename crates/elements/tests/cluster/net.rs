@@ -101,6 +101,8 @@ pub struct Net {
     /// Changes frames on wires before they arrive.
     pub tamper: Option<fn(&mut Vec<u8>)>,
     pub relayed: usize,
+    /// Bytes of packets that links have carried, by the nodes at their ends, input node, and whether on the last way.
+    pub carried: HashMap<(u16, u16, u16, bool), u64>,
 }
 
 /// The configuration of one node.
@@ -247,6 +249,7 @@ impl Net {
             twins: Vec::new(),
             tamper: None,
             relayed: 0,
+            carried: HashMap::new(),
         };
         net.run_for(30 * MS);
         net
@@ -330,6 +333,11 @@ impl Net {
         for wire in &mut self.wires {
             let node = &self.nodes[usize::from(wire.from)];
             for frame in node.port(&format!("to{}", wire.to)).sent() {
+                if is_data(&frame) {
+                    let source = u16::from(frame[6] >> 2) << 6 | u16::from(frame[7] >> 2);
+                    let key = (wire.from, wire.to, source, frame[0] & 0b10_0000 != 0);
+                    *self.carried.entry(key).or_default() += frame.len() as u64;
+                }
                 if wire.up && node.up {
                     self.relayed += usize::from(is_data(&frame) && frame[0] & 0b10_0000 == 0);
                     let last = wire.under_way.back().map_or(0, |(at, _)| *at);

@@ -1,0 +1,173 @@
+//! What a cluster costs a packet, at each node of its way, beside what routers without a cluster cost.
+//!
+//! ```sh
+//! cargo build --release -p elements --example cluster_cost
+//! target/release/examples/cluster_cost [--json] [--instructions] [--cycles] [--pins]
+//! ```
+//!
+//! Four nodes of one line each whose ports are lists in memory; 64 K flows of 60-byte frames come in at node 0 in batches of
+//! 64. In the matrix `uniform` they are for the three other nodes, and all go directly; in `one` they are all for node 1,
+//! and split as Valiant has it: half of them go by nodes 2 and 3. The baseline is a node that routes and rewrites, with
+//! as many packets to each output, and then a node that rewrites and forwards, with the same ports.
+//!
+//! Instructions are counted by callgrind, in a run of this program for each role of a node. Cycles are of the time-stamp
+//! counter: all variants in turns of a few milliseconds, medians. `--pins` counts instructions and fails if a variant adds more, or
+//! fewer, than is written down below.
+
+mod net;
+mod ports;
+
+use net::{BURST, Matrix, Mode, Net, ROLES};
+use std::process::Command;
+
+/// Batches in each turn of the measurement of cycles: all flows. Before them half as many bring back to the caches what the
+/// other variants have displaced.
+const TURN: u64 = 1024;
+/// Turns of each variant.
+const TURNS: usize = 15;
+/// Batches under callgrind.
+const COUNTED: u64 = 400;
+
+/// Instructions that a packet costs more than at the baseline, of all nodes together, in the order of the variants.
+const PINS: [f64; 8] = [0.0, 182.3, 287.3, 194.3, 0.0, 240.4, 453.7, 423.6];
+/// A pin may be missed by so many.
+const TOLERANCE: f64 = 8.0;
+
+/// What a packet costs in each role, averaged over all packets.
+type Cost = [f64; 3];
+
+fn main() -> Result<(), String> {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    if let [first, matrix, mode] = &arguments[..]
+        && first == "--count"
+    {
+        return count(matrix, mode);
+    }
+    let has = |name: &str| arguments.iter().any(|argument| argument == name);
+    if let Some(other) =
+        arguments.iter().find(|a| !["--json", "--instructions", "--cycles", "--pins"].contains(&&a[..]))
+    {
+        return Err(format!("'{other}': only --json, --instructions, --cycles and --pins are known"));
+    }
+    let both = has("--instructions") == has("--cycles");
+    let variants: Vec<(Matrix, Mode)> =
+        Matrix::ALL.into_iter().flat_map(|matrix| Mode::ALL.map(|mode| (matrix, mode))).collect();
+    if has("--pins") {
+        let costs = instructions(&variants)?;
+        show("instructions", &variants, &costs, has("--json"));
+        return check(&variants, &costs);
+    }
+    if both || has("--cycles") {
+        show("cycles", &variants, &cycles(&variants)?, has("--json"));
+    }
+    if both || has("--instructions") {
+        show("instructions", &variants, &instructions(&variants)?, has("--json"));
+    }
+    Ok(())
+}
+
+/// Runs one variant, for callgrind.
+fn count(matrix: &str, mode: &str) -> Result<(), String> {
+    let matrix = Matrix::ALL.into_iter().find(|known| known.name() == matrix).ok_or("no such matrix")?;
+    let mode = Mode::ALL.into_iter().find(|known| known.name() == mode).ok_or("no such mode")?;
+    let mut net = Net::new(matrix, mode)?;
+    let before = net.losses();
+    net.count(COUNTED);
+    if net.losses() != before {
+        return Err(format!("packets were lost: {:?}", net.losses()));
+    }
+    Ok(())
+}
+
+fn instructions(variants: &[(Matrix, Mode)]) -> Result<Vec<Cost>, String> {
+    let program = std::env::current_exe().map_err(|e| e.to_string())?;
+    let mut costs = Vec::new();
+    for (matrix, mode) in variants {
+        let mut cost = [0.0; 3];
+        for (role, cost) in ROLES.iter().zip(&mut cost) {
+            let output = Command::new("valgrind")
+                .args(["--tool=callgrind", "--callgrind-out-file=/dev/null", "--collect-atstart=no"])
+                .arg(format!("--toggle-collect=*counted_at_{role}*"))
+                .arg(&program)
+                .args(["--count", matrix.name(), mode.name()])
+                .output()
+                .map_err(|e| format!("valgrind: {e}"))?;
+            let said = String::from_utf8_lossy(&output.stderr);
+            let collected = said.lines().find_map(|line| line.split_once("Collected :"));
+            let counted: Option<f64> = collected.and_then(|(_, count)| count.trim().parse().ok());
+            let counted = counted.filter(|_| output.status.success()).ok_or_else(|| said.to_string())?;
+            *cost = counted / (COUNTED * BURST as u64) as f64;
+        }
+        costs.push(cost);
+    }
+    Ok(costs)
+}
+
+fn cycles(variants: &[(Matrix, Mode)]) -> Result<Vec<Cost>, String> {
+    let nets: Result<Vec<Net>, String> =
+        variants.iter().map(|&(matrix, mode)| Net::new(matrix, mode)).collect();
+    let mut nets = nets?;
+    let mut turns: Vec<Vec<Cost>> = vec![Vec::new(); nets.len()];
+    for _ in 0..TURNS {
+        for (net, turns) in nets.iter_mut().zip(&mut turns) {
+            net.time(TURN / 2);
+            turns.push(net.time(TURN));
+        }
+    }
+    let median = |turns: &Vec<Cost>, role: usize| {
+        let mut all: Vec<f64> = turns.iter().map(|turn| turn[role]).collect();
+        all.sort_by(f64::total_cmp);
+        all[all.len() / 2]
+    };
+    Ok(turns.iter().map(|turns| [0, 1, 2].map(|role| median(turns, role))).collect())
+}
+
+/// What a variant adds to the baseline of its matrix.
+fn added(variants: &[(Matrix, Mode)], costs: &[Cost], (matrix, cost): (Matrix, &Cost)) -> f64 {
+    let base = variants.iter().zip(costs).find(|((m, mode), _)| *m == matrix && *mode == Mode::Baseline);
+    let base: f64 = base.map_or(0.0, |(_, cost)| cost.iter().sum());
+    cost.iter().sum::<f64>() - base
+}
+
+/// Holds what was counted against what is written down.
+fn check(variants: &[(Matrix, Mode)], costs: &[Cost]) -> Result<(), String> {
+    let differs = variants.iter().zip(costs).zip(PINS).filter_map(|((&(matrix, mode), cost), pin)| {
+        let adds = added(variants, costs, (matrix, cost));
+        let text = || format!("{} {}: adds {adds:.1}, pinned {pin:.1}", matrix.name(), mode.name());
+        ((adds - pin).abs() > TOLERANCE).then(text)
+    });
+    let differs: Vec<String> = differs.collect();
+    if differs.is_empty() { Ok(()) } else { Err(differs.join("\n")) }
+}
+
+/// `adds`: beside the baseline. `forwarding`: what a third node that only rewrites and forwards would add.
+fn show(what: &str, variants: &[(Matrix, Mode)], costs: &[Cost], json: bool) {
+    if !json {
+        println!("{what} a packet");
+        println!(
+            "{:<8} {:<9} {:>8} {:>8} {:>8} {:>8} {:>8} {:>8}",
+            "matrix", "order", "input", "relay", "output", "sum", "adds", "3rd node"
+        );
+    }
+    for ((matrix, mode), cost) in variants.iter().zip(costs) {
+        let base = variants.iter().zip(costs).find(|((m, mode), _)| m == matrix && *mode == Mode::Baseline);
+        let base = base.map_or([0.0; 3], |(_, cost)| *cost);
+        let sum: f64 = cost.iter().sum();
+        let adds = added(variants, costs, (*matrix, cost));
+        let is_relayed = *matrix == Matrix::One && *mode != Mode::Baseline;
+        let third = if is_relayed { base[2] / 2.0 } else { 0.0 };
+        let [input, relay, output] = cost;
+        let (matrix, mode) = (matrix.name(), mode.name());
+        if json {
+            println!(
+                "{{\"schema\":\"routebricks.cluster_cost/1\",\"unit\":\"{what}\",\"matrix\":\"{matrix}\",\"order\":\"{mode}\",\
+                 \"input\":{input:.2},\"relay\":{relay:.2},\"output\":{output:.2},\"adds\":{adds:.2},\
+                 \"third_node\":{third:.2}}}"
+            );
+        } else {
+            println!(
+                "{matrix:<8} {mode:<9} {input:>8.1} {relay:>8.1} {output:>8.1} {sum:>8.1} {adds:>8.1} {third:>8.1}"
+            );
+        }
+    }
+}
