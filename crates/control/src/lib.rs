@@ -23,4 +23,4 @@ pub use cables::Cables;
 pub use kernel::{Follower, Model};
 pub use publish::{BLACKHOLE, Counts as PublishCounts, PUNT, Publisher, Tables, object_number, set_number};
 pub use service::{Control, Handle, Settings, Source, Status};
-pub use socket::NetlinkSocket;
+pub use socket::{NetlinkSocket, Read};

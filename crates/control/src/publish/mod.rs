@@ -21,7 +21,7 @@ use epoch::Reader;
 use fib::{Address, Adjacencies, NextHop, Prefix, RouteTable};
 use groups::{AllSets, Wanted};
 use paths::View;
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::net::IpAddr;
 use std::sync::Arc;
 
@@ -47,8 +47,8 @@ pub fn set_number(port: u32) -> Option<u32> {
     (SETS..SETS_END).contains(&port).then(|| port - SETS)
 }
 
-/// Prefixes that are looked at in one go, so that news are read in between. Of more changes at once than this tables are
-/// made anew.
+/// Prefixes that are looked at in one go, so that news are read in between; only what is there at the start is published
+/// whole, which makes the tables in one pass. Of more changes at once than this tables are made anew.
 const CHUNK: usize = 4096;
 
 /// The tables of a router, shared with its elements.
@@ -79,7 +79,7 @@ pub struct Counts {
 pub struct Publisher {
     tables: Tables,
     /// Port numbers by interface number.
-    ports: HashMap<u32, u32>,
+    ports: BTreeMap<u32, u32>,
     /// Interface numbers by port number.
     ports_by_number: Vec<u32>,
     started: bool,
@@ -177,9 +177,10 @@ impl Publisher {
         }
         half4.widen(&view, all || !self.started, &neighbours, from4);
         half6.widen(&view, all || !self.started, &neighbours, from6);
+        let most = if self.started { CHUNK } else { usize::MAX };
         self.started = true;
-        half4.routes(&view, reader, &mut self.counts);
-        half6.routes(&view, reader, &mut self.counts);
+        half4.routes(&view, most, reader, &mut self.counts);
+        half6.routes(&view, most, reader, &mut self.counts);
         if near {
             // All groups have been looked at.
             self.wanted.clear();
@@ -219,6 +220,11 @@ impl Publisher {
     /// Neighbours that groups would like to use and Linux does not know: it is to find them out.
     pub fn wanted(&self) -> impl Iterator<Item = (u32, IpAddr)> {
         self.wanted.iter().copied()
+    }
+
+    /// True once something was published.
+    pub fn has_started(&self) -> bool {
+        self.started
     }
 
     /// The interface number of a port's twin.

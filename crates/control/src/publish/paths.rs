@@ -5,7 +5,7 @@ use super::{BLACKHOLE, OBJECTS, PUNT, punt};
 use crate::kernel::{Entry, Model, Routes, ways};
 use crate::netlink::{Hop, Hops, Kind, LOCAL_TABLE, MAIN_TABLE, ObjectTarget};
 use fib::{Address, Family, NextHop, Prefix};
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, HashSet};
 
 /// How deep groups of groups are followed. The kernel has one level.
 const DEPTH: u32 = 4;
@@ -19,7 +19,7 @@ pub struct View<'a> {
     /// Routes and next-hop objects: the kernel's, or FRR's.
     pub routes: &'a Model,
     /// Port numbers by interface number.
-    pub ports: &'a HashMap<u32, u32>,
+    pub ports: &'a BTreeMap<u32, u32>,
     /// Sets of ways that routes name.
     pub sets: &'a AllSets,
     /// Ports without a carrier.
