@@ -15,6 +15,7 @@ pub mod fpm;
 pub mod kernel;
 pub mod link;
 pub mod netlink;
+pub mod offload;
 mod publish;
 mod service;
 mod socket;

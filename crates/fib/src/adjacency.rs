@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use epoch::{Reader, Table};
 
-use crate::group::HopGroup;
+use crate::group::{HopGroup, Member};
 use crate::next_hop::{NextHop, NextHopId};
 
 /// What a packet to a next hop needs: the Ethernet header of its link, and the output.
@@ -105,6 +105,13 @@ impl Forwarding {
             }
             _ => number,
         }
+    }
+
+    /// The members of the group that a number names; `None` if it names none.
+    pub fn members(&self, number: u32) -> Option<&[Member]> {
+        let adjacency =
+            self.list.get(number as usize).filter(|adjacency| adjacency.output == Adjacency::GROUP)?;
+        adjacency.group().and_then(|index| self.groups.get(index)).map(|group| group.members())
     }
 
     /// The length in bytes, from the network header on, up to which no packet is too long for any output.

@@ -93,7 +93,7 @@ impl List {
         change(&mut many);
         *self = match many.len() {
             0 => List::Empty,
-            1 => many.pop().map_or(List::Empty, |one| List::One(one)),
+            1 => many.pop().map_or(List::Empty, List::One),
             _ => List::Many(many),
         };
     }

@@ -1,7 +1,9 @@
 //! From the model to the tables that workers read.
 //!
 //! Next hops are (gateway, port). Beside those of real ports there are some that stand for something else:
-//! - [`PUNT`]: the packet is for Linux, as it came. It never has an adjacency.
+//! - [`PUNT`]: the packet is for Linux, as it came. It never has an adjacency. Without a gateway there is no route that
+//!   leads anywhere (none, one to ourselves, one that refuses). With the gateway 0.0.0.0, which is nobody's, Linux has a
+//!   route out of an interface that is no port; the same gateway and a port mean a route that Linux serves out of it.
 //! - [`BLACKHOLE`]: the packet is lost.
 //! - [`object_number`]: a next-hop object. Routes over an object name only the object, so that a change of it is a change
 //!   of one adjacency, or of one group, however many routes there are.
@@ -22,7 +24,7 @@ use fib::{Address, Adjacencies, NextHop, Prefix, RouteTable};
 use groups::{AllSets, Wanted};
 use paths::View;
 use std::collections::{BTreeMap, HashMap, HashSet};
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
 
 /// The port of the next hop of packets for Linux.
@@ -314,6 +316,11 @@ enum LinkNews {
 /// The next hop that stands for Linux.
 const fn punt() -> NextHop {
     NextHop { gateway: None, port: PUNT }
+}
+
+/// The next hop of routes that Linux has out of interfaces of its own.
+const fn elsewhere() -> NextHop {
+    NextHop { gateway: Some(IpAddr::V4(Ipv4Addr::UNSPECIFIED)), port: PUNT }
 }
 
 /// The address as one of this family.
