@@ -86,6 +86,11 @@ fn look_up(tables: &Tables, over: &AtomicBool) -> Result<u64> {
             *address = net << 24 | bits >> 8;
         }
         tables.routes4.lookup_batch(&reader, &addresses, &mut hops);
+        // As `AdjacencyRewrite` does with the first packets to a new next hop.
+        let known = tables.adjacencies4.read(&reader).list().len();
+        if hops.iter().any(|hop| NextHopId::bits(*hop) as usize >= known) {
+            tables.adjacencies4.cover(tables.routes4.next_hops(&reader));
+        }
         let forwarding = tables.adjacencies4.read(&reader);
         for (address, hop) in addresses.iter().zip(hops) {
             let adjacency = forwarding.list().get(NextHopId::bits(hop) as usize);
