@@ -108,7 +108,7 @@ mod tests {
     fn what_it_needs() {
         let error = |arguments: &str| {
             let text = format!(
-                "Idle -> CheckReversePath({arguments}) -> rt :: DirectIPLookup(0/0 0) -> c :: Counter -> Discard;"
+                "Idle -> CheckReversePath({arguments}) -> rt :: DirectIPLookup(0.0.0.0/0 0) -> c :: Counter -> Discard;"
             );
             crate::testing::errors(&text)
         };

@@ -80,7 +80,7 @@ impl<S: Source> Class for ReversePath<S> {
         let mode = args.keyword("MODE", Mode::Strict);
         let port: Option<u16> = args.keyword_if_given("PORT");
         if mode == Mode::Strict && port.is_none() {
-            args.error("LOOKUP", "MODE strict needs PORT, the port that packets come from".to_owned());
+            args.error("LOOKUP", "MODE strict needs PORT, the port that packets come from");
         }
         let nowhere = args.keyword_if_given("NOWHERE");
         let adjacencies = match args.keyword_if_given::<String>("ADJACENCIES") {
