@@ -104,10 +104,18 @@ fn converse(request: &[u8], mut take: impl FnMut(Message) -> Option<io::Result<(
 }
 
 /// The same with messages as they come; none of them is an error.
-fn converse_raw(request: &[u8], mut take: impl FnMut(&Raw<'_>) -> Option<io::Result<()>>) -> io::Result<()> {
+fn converse_raw(request: &[u8], take: impl FnMut(&Raw<'_>) -> Option<io::Result<()>>) -> io::Result<()> {
+    converse_on(&NetlinkSocket::open(0, 1 << 20)?, request, take)
+}
+
+/// The same on an open socket of any family.
+pub(crate) fn converse_on(
+    socket: &NetlinkSocket,
+    request: &[u8],
+    mut take: impl FnMut(&Raw<'_>) -> Option<io::Result<()>>,
+) -> io::Result<()> {
     /// Milliseconds that the kernel may think about it.
     const PATIENCE: u16 = 5_000;
-    let socket = NetlinkSocket::open(0, 1 << 20)?;
     socket.send(request)?;
     let mut buffer = vec![0; DATAGRAM];
     loop {

@@ -33,6 +33,8 @@ const CONFIRM: Duration = Duration::from_secs(20);
 /// Neighbours that it asks for at once.
 const CONFIRM_MOST: usize = 1024;
 
+/// So long at most it waits at the start for all that the kernel has, to publish it in one go.
+const START: Duration = Duration::from_secs(5);
 /// How often it asks the kernel to find out neighbours that groups of next hops lack.
 const ASK: Duration = Duration::from_secs(1);
 
@@ -232,6 +234,11 @@ impl Control {
                 self.read_fpm(frr);
             }
             self.confirm(kernel);
+            if self.is_starting() {
+                more = false;
+                self.tell(true);
+                continue;
+            }
             more = self.publisher.publish(kernel, frr.as_mut(), &mut reader);
             self.ask();
             let now = self.now();
@@ -252,6 +259,9 @@ impl Control {
         if self.publisher.wanted().next().is_some() {
             limit = limit.min(ASK);
         }
+        if self.is_starting() {
+            limit = limit.min(START.saturating_sub(now));
+        }
         let limit = if more { Duration::ZERO } else { limit + Duration::from_millis(1) };
         let limit = PollTimeout::try_from(limit).unwrap_or(PollTimeout::ZERO);
         let mut fds = vec![self.wake.as_fd(), self.socket.as_fd()];
@@ -262,6 +272,11 @@ impl Control {
         // Interrupted is as good as nothing there.
         let _ = poll(&mut fds, limit);
         fds.first().and_then(PollFd::any).unwrap_or(false)
+    }
+
+    /// True until everything that was there at the start has been read: none of it is published before.
+    fn is_starting(&self) -> bool {
+        !self.publisher.has_started() && !self.follower.is_synced() && self.now() < START
     }
 
     fn read_cables(&mut self) {

@@ -12,7 +12,7 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 /// n − 1).
 pub const GROUPS: u32 = 1 | 1 << 2 | 1 << 4 | 1 << 6 | 1 << 8 | 1 << 10 | 1 << 31;
 
-/// A socket to the kernel's routing subsystem. Reads do not block.
+/// A socket to the kernel's routing subsystem, unless it says otherwise. Reads do not block.
 #[derive(Debug)]
 pub struct NetlinkSocket(OwnedFd);
 
@@ -41,6 +41,17 @@ impl NetlinkSocket {
             setsockopt(&fd, sockopt::RcvBuf, &(buffer / 2))?;
         }
         bind(fd.as_raw_fd(), &NetlinkAddr::new(0, groups))?;
+        Ok(NetlinkSocket(fd))
+    }
+
+    /// Opens a socket to the kernel's generic families, of which it hears nothing that it has not asked for.
+    ///
+    /// # Errors
+    /// Those of the system.
+    pub fn generic() -> io::Result<NetlinkSocket> {
+        let flags = SockFlag::SOCK_CLOEXEC | SockFlag::SOCK_NONBLOCK;
+        let fd = socket(AddressFamily::Netlink, SockType::Raw, flags, SockProtocol::NetlinkGeneric)?;
+        bind(fd.as_raw_fd(), &NetlinkAddr::new(0, 0))?;
         Ok(NetlinkSocket(fd))
     }
 

@@ -109,7 +109,8 @@ fn each_kind_of_route_has_its_next_hop() {
     world.route_of(7, "10.5.0.0/16", 0, Kind::Unicast, Hops::One(via(11, 1)));
     world.publish();
     let gateway = NextHop { gateway: Some([10, 0, 12, 1].into()), port: 1 };
-    assert_eq!((world.hop("10.1.0.0/16"), world.hop("10.2.0.0/16")), (Some(gateway), port(PUNT)));
+    let elsewhere = NextHop { gateway: Some([0, 0, 0, 0].into()), port: PUNT };
+    assert_eq!((world.hop("10.1.0.0/16"), world.hop("10.2.0.0/16")), (Some(gateway), Some(elsewhere)));
     assert_eq!((world.hop("10.0.11.0/24"), world.hop("10.0.11.9/32")), (port(0), port(PUNT)));
     assert_eq!((world.hop("10.3.0.0/16"), world.hop("10.4.0.0/16")), (port(BLACKHOLE), port(PUNT)));
     assert_eq!((world.hop("10.5.0.0/16"), world.hop("0.0.0.0/0")), (None, port(PUNT)));

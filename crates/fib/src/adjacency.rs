@@ -13,7 +13,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use epoch::{Reader, Table};
 
-use crate::group::HopGroup;
+use crate::group::{HopGroup, Member};
 use crate::next_hop::{NextHop, NextHopId};
 pub use watch::{AdjacencyEvent, AdjacencySnapshot, AdjacencyWatch};
 
@@ -108,6 +108,13 @@ impl Forwarding {
             }
             _ => number,
         }
+    }
+
+    /// The members of the group that a number names; `None` if it names none.
+    pub fn members(&self, number: u32) -> Option<&[Member]> {
+        let adjacency =
+            self.list.get(number as usize).filter(|adjacency| adjacency.output == Adjacency::GROUP)?;
+        adjacency.group().and_then(|index| self.groups.get(index)).map(|group| group.members())
     }
 
     /// The length in bytes, from the network header on, up to which no packet is too long for any output.

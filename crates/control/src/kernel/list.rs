@@ -2,10 +2,11 @@
 
 use super::Generation;
 use crate::netlink::{Action, Hop, Hops, Kind, Route};
-use fib::{Address, Family};
+use fib::Address;
+use std::sync::Arc;
 
 /// A route without its table and prefix, which whoever holds the list knows.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Entry {
     /// The lowest wins.
     pub metric: u32,
@@ -22,7 +23,8 @@ pub struct Entry {
 }
 
 impl Entry {
-    fn of<A: Address>(route: Route<A>) -> Entry {
+    /// What the route is beside them.
+    pub fn of<A: Address>(route: Route<A>) -> Entry {
         let Route { table: _, prefix: _, metric, tos, protocol, kind, hops, mtu } = route;
         Entry { metric, tos, protocol, kind, hops, mtu }
     }
@@ -48,6 +50,9 @@ pub fn ways(hops: &Hops) -> impl Iterator<Item = (Hop, u32)> + '_ {
     one.into_iter().chain(many.iter().copied())
 }
 
+/// A route, and when it was last heard of. Nearly all routes are like many others and share an [`Entry`] with them.
+type Item = (Arc<Entry>, Generation);
+
 /// Of nearly all prefixes there is one route: no vector for these.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum List {
@@ -55,15 +60,15 @@ pub enum List {
     #[default]
     Empty,
     /// One.
-    One(Box<(Entry, Generation)>),
+    One(Item),
     /// Several, first wins.
-    Many(Vec<(Entry, Generation)>),
+    Many(Vec<Item>),
 }
 
 impl List {
     /// The routes, the one that wins first.
     pub fn iter(&self) -> impl Iterator<Item = &Entry> {
-        self.slice().iter().map(|(entry, _)| entry)
+        self.slice().iter().map(|(entry, _)| &**entry)
     }
 
     /// True when there is none.
@@ -71,7 +76,7 @@ impl List {
         self.slice().is_empty()
     }
 
-    fn slice(&self) -> &[(Entry, Generation)] {
+    fn slice(&self) -> &[Item] {
         match self {
             List::Empty => &[],
             List::One(one) => std::slice::from_ref(one),
@@ -79,32 +84,43 @@ impl List {
         }
     }
 
-    fn change(&mut self, change: impl FnOnce(&mut Vec<(Entry, Generation)>)) {
+    fn change(&mut self, change: impl FnOnce(&mut Vec<Item>)) {
         let mut many = match std::mem::take(self) {
             List::Empty => Vec::new(),
-            List::One(one) => vec![*one],
+            List::One(one) => vec![one],
             List::Many(many) => many,
         };
         change(&mut many);
         *self = match many.len() {
             0 => List::Empty,
-            1 => many.pop().map_or(List::Empty, |one| List::One(Box::new(one))),
+            1 => many.pop().map_or(List::Empty, List::One),
             _ => List::Many(many),
         };
     }
 
-    /// Makes the kernel's change of a route of this prefix. False if it is known to change nothing.
-    pub fn apply<A: Address>(&mut self, action: Action, route: Route<A>, now: Generation) -> bool {
-        let new = Entry::of(route);
-        if let (List::One(one), true) = (&mut *self, action != Action::Remove)
-            && one.0 == new
-        {
-            one.1 = now;
-            return false;
+    /// If this is the only route of the prefix: takes note that it was heard of.
+    pub fn hears(&mut self, same: &Entry, now: Generation) -> bool {
+        match self {
+            List::One((entry, heard)) if **entry == *same => {
+                *heard = now;
+                true
+            }
+            _ => false,
         }
-        let ipv6 = A::FAMILY == Family::Ipv6;
+    }
+
+    /// The kernel has removed this route of the prefix.
+    pub fn remove(&mut self, gone: &Entry, ipv6: bool) {
+        self.change(|list| remove(list, gone, ipv6));
+    }
+
+    /// The kernel has this new route of the prefix.
+    pub fn apply(&mut self, action: Action, new: Arc<Entry>, now: Generation, ipv6: bool) {
+        if self.is_empty() {
+            *self = List::One((new, now));
+            return;
+        }
         self.change(|list| match action {
-            Action::Remove => remove(list, &new, ipv6),
             Action::Replace => match replaced(list, &new, ipv6) {
                 Some(at) => {
                     list[at] = (new, now);
@@ -113,20 +129,16 @@ impl List {
                 None => insert(list, new, now, ipv6),
             },
             Action::Append => insert(list, new, now, true),
-            Action::Add => insert(list, new, now, ipv6),
+            Action::Add | Action::Remove => insert(list, new, now, ipv6),
         });
-        true
     }
 
     /// Part of a dump: the kernel names the routes of a prefix in their order, so this one comes behind those that the
-    /// same dump has named, and before what is left from before. False if it is known to change nothing.
-    pub fn confirm<A: Address>(&mut self, route: Route<A>, now: Generation) -> bool {
-        let new = Entry::of(route);
-        if let List::One(one) = self
-            && one.0 == new
-        {
-            one.1 = now;
-            return false;
+    /// same dump has named, and before what is left from before.
+    pub fn confirm(&mut self, new: Arc<Entry>, now: Generation) {
+        if self.is_empty() {
+            *self = List::One((new, now));
+            return;
         }
         self.change(|list| {
             list.retain(|(old, _)| !old.is_same(&new));
@@ -137,15 +149,11 @@ impl List {
                 .unwrap_or(list.len());
             list.insert(at, (new, now));
         });
-        true
     }
 
-    /// Makes this the only route of the prefix: FRR sends what it has chosen. True if that is news.
-    pub fn set<A: Address>(&mut self, route: Route<A>, now: Generation) -> bool {
-        let new = Entry::of(route);
-        let news = !matches!(self, List::One(one) if one.0 == new);
-        *self = List::One(Box::new((new, now)));
-        news
+    /// Makes this the only route of the prefix: FRR sends what it has chosen.
+    pub fn set(&mut self, new: Arc<Entry>, now: Generation) {
+        *self = List::One((new, now));
     }
 
     /// Removes what is of another generation. True if something was.
@@ -164,7 +172,7 @@ fn rank(entry: &Entry) -> (std::cmp::Reverse<u8>, u32) {
 }
 
 /// Puts a new route in its place: `last` of those that rank the same, or first.
-fn insert(list: &mut Vec<(Entry, Generation)>, new: Entry, now: Generation, last: bool) {
+fn insert(list: &mut Vec<Item>, new: Arc<Entry>, now: Generation, last: bool) {
     // It may be told twice: by the event, and by a dump that began before it.
     if let Some(same) = list.iter_mut().find(|(old, _)| old.is_same(&new)) {
         *same = (new, now);
@@ -190,7 +198,7 @@ fn is_joined(old: &Entry, new: &Entry) -> bool {
 }
 
 /// The route whose place a new one takes: the first that ranks the same; in IPv6 one of the same kind if there is one.
-fn replaced(list: &[(Entry, Generation)], new: &Entry, ipv6: bool) -> Option<usize> {
+fn replaced(list: &[Item], new: &Entry, ipv6: bool) -> Option<usize> {
     let first = |kind: bool| {
         list.iter().position(|(old, _)| rank(old) == rank(new) && (!kind || old.joins() == new.joins()))
     };
@@ -198,7 +206,7 @@ fn replaced(list: &[(Entry, Generation)], new: &Entry, ipv6: bool) -> Option<usi
 }
 
 /// After a replacement in IPv6: other routes that would have been ways of the same are gone.
-fn drop_joined(list: &mut Vec<(Entry, Generation)>, at: usize, ipv6: bool) {
+fn drop_joined(list: &mut Vec<Item>, at: usize, ipv6: bool) {
     let (order, joins) = (rank(&list[at].0), list[at].0.joins());
     if ipv6 && joins {
         let mut index = 0;
@@ -209,7 +217,7 @@ fn drop_joined(list: &mut Vec<(Entry, Generation)>, at: usize, ipv6: bool) {
     }
 }
 
-fn remove(list: &mut Vec<(Entry, Generation)>, gone: &Entry, ipv6: bool) {
+fn remove(list: &mut Vec<Item>, gone: &Entry, ipv6: bool) {
     let same = |old: &Entry| old.is_same(gone);
     if let Some(at) = list.iter().position(|(old, _)| same(old)) {
         list.remove(at);
@@ -229,8 +237,8 @@ fn remove(list: &mut Vec<(Entry, Generation)>, gone: &Entry, ipv6: bool) {
             [] => {
                 list.remove(at);
             }
-            [(hop, _)] => list[at].0.hops = Hops::One(hop),
-            _ => list[at].0.hops = Hops::Many(left.into()),
+            [(hop, _)] => Arc::make_mut(&mut list[at].0).hops = Hops::One(hop),
+            _ => Arc::make_mut(&mut list[at].0).hops = Hops::Many(left.into()),
         }
         return;
     }

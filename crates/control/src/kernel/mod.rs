@@ -10,7 +10,7 @@ mod table;
 
 use crate::netlink::request::Topic;
 use crate::netlink::{Action, Address, Link, Message, Neighbour, ObjectTarget};
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, HashSet};
 use std::hash::Hash;
 use std::net::IpAddr;
 
@@ -24,14 +24,14 @@ pub type Generation = u32;
 /// Things by key, each with its generation, and which keys have changed.
 #[derive(Clone, Debug)]
 pub struct Known<K, V> {
-    map: HashMap<K, (V, Generation)>,
+    map: BTreeMap<K, (V, Generation)>,
     generation: Generation,
     changed: HashSet<K>,
 }
 
 impl<K, V> Default for Known<K, V> {
     fn default() -> Known<K, V> {
-        Known { map: HashMap::new(), generation: 0, changed: HashSet::new() }
+        Known { map: BTreeMap::new(), generation: 0, changed: HashSet::new() }
     }
 }
 
@@ -81,12 +81,10 @@ impl<K: Copy + Eq + Hash + Ord, V: PartialEq> Known<K, V> {
 
     /// All, in the order of their keys.
     pub fn sorted(&self) -> Vec<(K, &V)> {
-        let mut all: Vec<_> = self.iter().collect();
-        all.sort_unstable_by_key(|(key, _)| *key);
-        all
+        self.iter().collect()
     }
 
-    /// All, in no order.
+    /// All, in the order of their keys.
     pub fn iter(&self) -> impl Iterator<Item = (K, &V)> {
         self.map.iter().map(|(key, (value, _))| (*key, value))
     }
@@ -105,14 +103,9 @@ impl<K: Copy + Eq + Hash + Ord, V: PartialEq> Known<K, V> {
     pub fn take_changed(&mut self) -> HashSet<K> {
         std::mem::take(&mut self.changed)
     }
-
-    /// How many have changed since somebody asked.
-    pub fn pending(&self) -> usize {
-        self.changed.len()
-    }
 }
 
-impl<K: Eq + Hash, V: PartialEq> PartialEq for Known<K, V> {
+impl<K: Ord, V: PartialEq> PartialEq for Known<K, V> {
     fn eq(&self, other: &Known<K, V>) -> bool {
         self.map.len() == other.map.len()
             && self.map.iter().all(|(key, (value, _))| other.map.get(key).is_some_and(|(o, _)| o == value))

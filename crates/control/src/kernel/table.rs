@@ -3,47 +3,103 @@
 use super::Generation;
 use super::list::{Entry, List};
 use crate::netlink::{Action, Route};
-use fib::{Address, Prefix};
-use std::collections::{HashMap, HashSet};
+use fib::{Address, Family, Prefix};
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::sync::Arc;
+
+/// Entries are looked through for unused ones when there are so many, and twice as many as last time were used.
+const FEW: usize = 1024;
 
 /// The routes of one family, of all tables, and which prefixes have changed since somebody last asked.
+///
+/// The kernel dumps routes in the order of their prefixes, and so do these trees keep them: what a dump names next lies
+/// beside what it named last, where a hash would miss the cache for each. Nor can anybody announce prefixes that make a
+/// tree slow, as those are that meet in one place of a hash.
 #[derive(Clone, Debug, Default)]
 pub struct Routes<A: Address> {
-    tables: HashMap<u32, HashMap<Prefix<A>, List>>,
+    tables: BTreeMap<u32, BTreeMap<Prefix<A>, List>>,
     generation: Generation,
-    changed: HashSet<(u32, Prefix<A>)>,
+    /// A prefix is in it as often as it has changed.
+    changed: Vec<(u32, Prefix<A>)>,
+    entries: Entries,
+}
+
+/// Each distinct entry once: a million routes have a few dozen.
+#[derive(Clone, Debug, Default)]
+struct Entries {
+    all: HashSet<Arc<Entry>>,
+    last: Option<Arc<Entry>>,
+    used: usize,
+}
+
+impl Entries {
+    /// The shared one like this.
+    fn share(&mut self, new: Entry) -> Arc<Entry> {
+        if let Some(last) = self.last.as_ref().filter(|last| ***last == new) {
+            return last.clone();
+        }
+        let shared = match self.all.get(&new) {
+            Some(shared) => shared.clone(),
+            None => self.add(new),
+        };
+        self.last = Some(shared.clone());
+        shared
+    }
+
+    fn add(&mut self, new: Entry) -> Arc<Entry> {
+        if self.all.len() >= FEW.max(2 * self.used) {
+            self.last = None;
+            self.all.retain(|entry| Arc::strong_count(entry) > 1);
+            self.used = self.all.len();
+        }
+        let shared = Arc::new(new);
+        self.all.insert(shared.clone());
+        shared
+    }
 }
 
 impl<A: Address> Routes<A> {
     /// Takes what a message says. `dumped`: the message is part of a dump.
     pub fn apply(&mut self, action: Action, route: Route<A>, dumped: bool) {
-        let (id, prefix) = (route.table, route.prefix);
+        let (id, prefix, now) = (route.table, route.prefix, self.generation);
+        let new = Entry::of(route);
         let table = self.tables.entry(id).or_default();
-        let list = table.entry(prefix).or_default();
-        let news = if dumped && action != Action::Remove {
-            list.confirm(route, self.generation)
+        if action == Action::Remove {
+            let Some(list) = table.get_mut(&prefix) else { return };
+            list.remove(&new, A::FAMILY == Family::Ipv6);
+            if list.is_empty() {
+                table.remove(&prefix);
+            }
         } else {
-            list.apply(action, route, self.generation)
-        };
-        if news {
-            self.changed.insert((id, prefix));
+            let list = table.entry(prefix).or_default();
+            if list.hears(&new, now) {
+                return;
+            }
+            let new = self.entries.share(new);
+            match dumped {
+                true => list.confirm(new, now),
+                false => list.apply(action, new, now, A::FAMILY == Family::Ipv6),
+            }
         }
-        if list.is_empty() {
-            table.remove(&prefix);
-        }
+        self.changed.push((id, prefix));
     }
 
     /// Takes what FRR has chosen for a prefix: there is at most one route of each.
     pub fn set(&mut self, action: Action, route: Route<A>) {
         let (id, prefix) = (route.table, route.prefix);
         let table = self.tables.entry(id).or_default();
-        let news = match action {
-            Action::Remove => table.remove(&prefix).is_some(),
-            _ => table.entry(prefix).or_default().set(route, self.generation),
-        };
-        if news {
-            self.changed.insert((id, prefix));
+        if action == Action::Remove {
+            if table.remove(&prefix).is_none() {
+                return;
+            }
+        } else {
+            let (list, new) = (table.entry(prefix).or_default(), Entry::of(route));
+            if list.hears(&new, self.generation) {
+                return;
+            }
+            list.set(self.entries.share(new), self.generation);
         }
+        self.changed.push((id, prefix));
     }
 
     /// A dump begins: what is not named until [`sweep`](Self::sweep) will be gone.
@@ -53,13 +109,13 @@ impl<A: Address> Routes<A> {
 
     /// The dump has ended. Returns how many prefixes have lost routes.
     pub fn sweep(&mut self) -> usize {
-        let Routes { tables, generation, changed } = self;
+        let Routes { tables, generation, changed, entries: _ } = self;
         let mut swept = 0;
         for (&id, table) in &mut *tables {
             table.retain(|&prefix, list| {
                 if list.sweep(*generation) {
                     swept += 1;
-                    changed.insert((id, prefix));
+                    changed.push((id, prefix));
                 }
                 !list.is_empty()
             });
@@ -82,34 +138,19 @@ impl<A: Address> Routes<A> {
         })
     }
 
-    /// All prefixes of a table with their routes, in no order.
+    /// All prefixes of a table with their routes, in the order of prefixes.
     pub fn table(&self, table: u32) -> impl Iterator<Item = (Prefix<A>, &List)> {
         self.tables.get(&table).into_iter().flatten().map(|(prefix, list)| (*prefix, list))
     }
 
     /// Numbers of the tables that have routes, in order.
     pub fn tables(&self) -> Vec<u32> {
-        let mut ids: Vec<u32> =
-            self.tables.iter().filter(|(_, table)| !table.is_empty()).map(|(id, _)| *id).collect();
-        ids.sort_unstable();
-        ids
+        self.tables.iter().filter(|(_, table)| !table.is_empty()).map(|(id, _)| *id).collect()
     }
 
-    /// Which prefixes of which tables have changed since this was last called.
-    pub fn take_changed(&mut self) -> HashSet<(u32, Prefix<A>)> {
+    /// Which prefixes of which tables have changed since this was last called, each at least once.
+    pub fn take_changed(&mut self) -> Vec<(u32, Prefix<A>)> {
         std::mem::take(&mut self.changed)
-    }
-
-    /// Counts every prefix of a table as changed.
-    pub fn touch(&mut self, table: u32) {
-        if let Some(prefixes) = self.tables.get(&table) {
-            self.changed.extend(prefixes.keys().map(|prefix| (table, *prefix)));
-        }
-    }
-
-    /// The number of prefixes with changes that nobody has asked for.
-    pub fn pending(&self) -> usize {
-        self.changed.len()
     }
 }
 

@@ -153,7 +153,7 @@ pub struct Hop {
 }
 
 /// The ways of a route.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Hops {
     /// None: blackhole and the like.
     None,

@@ -127,6 +127,16 @@ impl Builder {
         self
     }
 
+    /// Attributes alone, to stand in one of a message.
+    pub fn attributes() -> Builder {
+        Builder(Vec::new())
+    }
+
+    /// The bytes of attributes alone.
+    pub fn contents(self) -> Vec<u8> {
+        self.0
+    }
+
     /// The bytes of the message.
     pub fn bytes(mut self) -> Vec<u8> {
         let len = u32::try_from(self.0.len()).unwrap_or(u32::MAX);

@@ -1,7 +1,9 @@
 //! From the model to the tables that workers read.
 //!
 //! Next hops are (gateway, port). Beside those of real ports there are some that stand for something else:
-//! - [`PUNT`]: the packet is for Linux, as it came. It never has an adjacency.
+//! - [`PUNT`]: the packet is for Linux, as it came. It never has an adjacency. Without a gateway there is no route that
+//!   leads anywhere (none, one to ourselves, one that refuses). With the gateway 0.0.0.0, which is nobody's, Linux has a
+//!   route out of an interface that is no port; the same gateway and a port mean a route that Linux serves out of it.
 //! - [`BLACKHOLE`]: the packet is lost.
 //! - [`object_number`]: a next-hop object. Routes over an object name only the object, so that a change of it is a change
 //!   of one adjacency, or of one group, however many routes there are.
@@ -21,8 +23,8 @@ use epoch::Reader;
 use fib::{Address, Adjacencies, NextHop, Prefix, RouteTable};
 use groups::{AllSets, Wanted};
 use paths::View;
-use std::collections::{HashMap, HashSet};
-use std::net::IpAddr;
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
 
 /// The port of the next hop of packets for Linux.
@@ -47,8 +49,8 @@ pub fn set_number(port: u32) -> Option<u32> {
     (SETS..SETS_END).contains(&port).then(|| port - SETS)
 }
 
-/// Prefixes that are looked at in one go, so that news are read in between. Of more changes at once than this tables are
-/// made anew.
+/// Prefixes that are looked at in one go, so that news are read in between; only what is there at the start is published
+/// whole, which makes the tables in one pass. Of more changes at once than this tables are made anew.
 const CHUNK: usize = 4096;
 
 /// The tables of a router, shared with its elements.
@@ -79,7 +81,7 @@ pub struct Counts {
 pub struct Publisher {
     tables: Tables,
     /// Port numbers by interface number.
-    ports: HashMap<u32, u32>,
+    ports: BTreeMap<u32, u32>,
     /// Interface numbers by port number.
     ports_by_number: Vec<u32>,
     started: bool,
@@ -177,9 +179,10 @@ impl Publisher {
         }
         half4.widen(&view, all || !self.started, &neighbours, from4);
         half6.widen(&view, all || !self.started, &neighbours, from6);
+        let most = if self.started { CHUNK } else { usize::MAX };
         self.started = true;
-        half4.routes(&view, reader, &mut self.counts);
-        half6.routes(&view, reader, &mut self.counts);
+        half4.routes(&view, most, reader, &mut self.counts);
+        half6.routes(&view, most, reader, &mut self.counts);
         if near {
             // All groups have been looked at.
             self.wanted.clear();
@@ -219,6 +222,11 @@ impl Publisher {
     /// Neighbours that groups would like to use and Linux does not know: it is to find them out.
     pub fn wanted(&self) -> impl Iterator<Item = (u32, IpAddr)> {
         self.wanted.iter().copied()
+    }
+
+    /// True once something was published.
+    pub fn has_started(&self) -> bool {
+        self.started
     }
 
     /// The interface number of a port's twin.
@@ -308,6 +316,11 @@ enum LinkNews {
 /// The next hop that stands for Linux.
 const fn punt() -> NextHop {
     NextHop { gateway: None, port: PUNT }
+}
+
+/// The next hop of routes that Linux has out of interfaces of its own.
+const fn elsewhere() -> NextHop {
+    NextHop { gateway: Some(IpAddr::V4(Ipv4Addr::UNSPECIFIED)), port: PUNT }
 }
 
 /// The address as one of this family.

@@ -1,11 +1,11 @@
 //! What a route comes to: a next hop of a table.
 
 use super::groups::{AllSets, standing_for};
-use super::{BLACKHOLE, OBJECTS, PUNT, punt};
+use super::{BLACKHOLE, OBJECTS, PUNT, elsewhere, punt};
 use crate::kernel::{Entry, Model, Routes, ways};
 use crate::netlink::{Hop, Hops, Kind, LOCAL_TABLE, MAIN_TABLE, ObjectTarget};
 use fib::{Address, Family, NextHop, Prefix};
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, HashSet};
 
 /// How deep groups of groups are followed. The kernel has one level.
 const DEPTH: u32 = 4;
@@ -19,7 +19,7 @@ pub struct View<'a> {
     /// Routes and next-hop objects: the kernel's, or FRR's.
     pub routes: &'a Model,
     /// Port numbers by interface number.
-    pub ports: &'a HashMap<u32, u32>,
+    pub ports: &'a BTreeMap<u32, u32>,
     /// Sets of ways that routes name.
     pub sets: &'a AllSets,
     /// Ports without a carrier.
@@ -95,7 +95,7 @@ impl View<'_> {
             // Linux has the same route, and answers as it says.
             Kind::Local | Kind::Unreachable | Kind::Prohibit | Kind::Throw => Some(punt()),
             // Linux knows how to refuse or cut what is longer than the route allows.
-            Kind::Unicast if self.is_narrow(entry) => Some(punt()),
+            Kind::Unicast if self.is_narrow(entry) => Some(self.left_to_linux(entry)),
             Kind::Unicast => match &entry.hops {
                 Hops::None => Some(punt()),
                 Hops::One(hop) => self.of_hop(hop),
@@ -115,6 +115,16 @@ impl View<'_> {
         }
     }
 
+    /// The next hop of a route whose packets Linux sends out of a port: nobody is its neighbour, but its port is right.
+    fn left_to_linux(&self, entry: &Entry) -> NextHop {
+        let link = match &entry.hops {
+            Hops::Object(id) => self.members(*id).first().map(|(hop, _)| hop.link),
+            hops => ways(hops).next().map(|(hop, _)| hop.link),
+        };
+        let port = link.and_then(|link| self.ports.get(&link)).copied();
+        port.map_or(elsewhere(), |port| NextHop { port, ..elsewhere() })
+    }
+
     /// Ways that share the traffic, if all lead to gateways out of ports; else the first that can be used.
     fn of_many<A: In>(&self, hops: &[(Hop, u32)]) -> Option<NextHop> {
         let first = || self.first(hops.iter().map(|(hop, _)| *hop));
@@ -131,7 +141,7 @@ impl View<'_> {
         Some(match self.ports.get(&hop.link) {
             Some(port) => NextHop { gateway: hop.gateway, port: *port },
             // Linux forwards to interfaces that are not ours.
-            None => punt(),
+            None => elsewhere(),
         })
     }
 

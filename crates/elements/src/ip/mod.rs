@@ -3,6 +3,7 @@
 mod addresses;
 mod check_ip_header;
 mod check_ip_header2;
+mod check_reverse_path;
 mod dec_ip_ttl;
 mod direct_ip_lookup;
 mod fix_ip_src;
@@ -15,6 +16,7 @@ mod lookup;
 mod mark_ip_header;
 pub(crate) mod options;
 mod radix_ip_lookup;
+mod reverse_path;
 pub(crate) mod route_arg;
 pub(crate) mod routes;
 mod static_ip_lookup;
@@ -24,6 +26,7 @@ use graph::{AnyClass, of};
 pub(crate) use addresses::AddressSet;
 pub use check_ip_header::CheckIPHeader;
 pub use check_ip_header2::CheckIPHeader2;
+pub use check_reverse_path::CheckReversePath;
 pub use dec_ip_ttl::DecIPTTL;
 pub use direct_ip_lookup::DirectIPLookup;
 pub use fix_ip_src::FixIPSrc;
@@ -35,6 +38,7 @@ pub use lookup::{IPLookup, Structure};
 pub(crate) use lookup::{note, table_of};
 pub use mark_ip_header::MarkIPHeader;
 pub use radix_ip_lookup::RadixIPLookup;
+pub use reverse_path::{ReversePath, Source};
 pub(crate) use route_arg::Gateway;
 pub use static_ip_lookup::StaticIPLookup;
 
@@ -42,6 +46,7 @@ pub use static_ip_lookup::StaticIPLookup;
 pub(crate) static CLASSES: &[&dyn AnyClass] = &[
     &of::<CheckIPHeader<true>>(),
     &of::<CheckIPHeader2>(),
+    &of::<CheckReversePath>(),
     &of::<DecIPTTL>(),
     &of::<DirectIPLookup>(),
     &of::<FixIPSrc>(),

@@ -2,6 +2,7 @@
 
 mod addresses;
 mod check_ip6_header;
+mod check_ip6_reverse_path;
 mod dec_ip6_hlim;
 mod get_ip6_address;
 mod icmp6_error;
@@ -22,6 +23,7 @@ use graph::{AnyClass, of};
 
 pub(crate) use addresses::destination;
 pub use check_ip6_header::CheckIP6Header;
+pub use check_ip6_reverse_path::CheckIP6ReversePath;
 pub use dec_ip6_hlim::DecIP6HLIM;
 pub use get_ip6_address::GetIP6Address;
 pub use icmp6_error::ICMP6Error;
@@ -38,6 +40,7 @@ pub use set_ip6_dscp::SetIP6DSCP;
 /// The classes of this layer.
 pub(crate) static CLASSES: &[&dyn AnyClass] = &[
     &of::<CheckIP6Header>(),
+    &of::<CheckIP6ReversePath>(),
     &of::<DecIP6HLIM>(),
     &of::<GetIP6Address>(),
     &of::<ICMP6Error>(),

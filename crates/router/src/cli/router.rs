@@ -6,7 +6,7 @@ use super::settings::Settings;
 use super::{Done, Output, Workers, failed};
 use crate::api::Server;
 use crate::config::{Configuration, Reported};
-use crate::linux::{self, Namespaces, Port, Twins, keeper};
+use crate::linux::{self, Namespaces, Port, ReversePath, Twins, keeper};
 use crate::run::{RunOptions, Service};
 use crate::toml_file::repeated;
 use clap::Args;
@@ -43,6 +43,10 @@ pub struct RouterArgs {
     #[arg(default_missing_value = "127.0.0.1:2620")]
     fpm: Option<SocketAddr>,
 
+    /// Lose packets whose source no route leads to (loose), or none out of the port that they come from (strict)
+    #[arg(long, value_name = "MODE")]
+    rpf: Option<ReversePath>,
+
     /// Serve handlers, tables and metrics by HTTP; a port alone means 127.0.0.1
     #[arg(long, value_name = "[ADDRESS:]PORT", value_parser = http_address)]
     http: Option<SocketAddr>,
@@ -67,6 +71,7 @@ impl RouterArgs {
             workers: self.workers.workers.or(file.workers),
             cpus: self.cpus.clone().map(|list| list.0).or(file.cpus),
             fpm: self.fpm.or(file.fpm),
+            rpf: self.rpf.or(file.rpf),
             http: self.http.or(file.http),
             punt: file.punt,
             eal: given(&self.eal, file.eal),
@@ -85,7 +90,7 @@ impl RouterArgs {
 #[derive(Debug, Args)]
 pub struct KeepArgs {
     /// What to give back
-    #[arg(value_name = "NAME[:up][:promiscuous][:xdp][/ADDRESS/LENGTH]...")]
+    #[arg(value_name = "NAME[:up][:promiscuous][:xdp][:OFFLOAD]...[/ADDRESS/LENGTH]...")]
     ports: Vec<keeper::Kept>,
 }
 
@@ -103,7 +108,7 @@ pub fn router(args: &RouterArgs) -> Done {
     let settings = args.settings()?;
     let found = settings.ports.iter().enumerate().map(|(i, name)| Port::find(name, i));
     let ports: Vec<Port> = found.collect::<Result<_, _>>().map_err(failed)?;
-    let text = linux::text(&ports, settings.punt);
+    let text = linux::text(&ports, settings.punt, settings.rpf);
     if args.print_config {
         let mut out = Output::stdout();
         out.text(&text);

@@ -111,6 +111,7 @@ pub fn twins(cluster: &Cluster, places: &[Place]) -> Result<Vec<Port>, String> {
             tap: tap(number),
             mac: mac.ok_or_else(missing)?,
             mtu: port.map_or(cluster.mtu, |port| port.mtu),
+            offloads: Vec::new(),
             addresses: port.map_or(&[][..], |port| &port.addresses).iter().copied().chain(told).collect(),
             up: true,
             promiscuous: false,

@@ -49,12 +49,35 @@ impl PuntLimits {
     }
 }
 
-/// The configuration for these ports, with these limits for each.
+/// Which sources packets may have (uRPF, RFC 3704).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub enum ReversePath {
+    /// Those whose route leads out of the port that they come from.
+    Strict,
+    /// Those that there is a route to.
+    Loose,
+}
+
+impl ReversePath {
+    /// The element that checks it, with an arrow behind it.
+    fn element(self, class: &str, lookup: &str, adjacencies: &str, port: usize) -> String {
+        let mode = match self {
+            ReversePath::Strict => "strict",
+            ReversePath::Loose => "loose",
+        };
+        let nowhere = control::PUNT;
+        format!(
+            "  -> {class}({lookup}{port}, ADJACENCIES {adjacencies}, PORT {port}, MODE {mode}, NOWHERE {nowhere})\n"
+        )
+    }
+}
+
+/// The configuration for these ports, with these limits for each, and with a check of sources if one is wanted.
 ///
 /// For each port: IPv4 and IPv6 packets to its address are checked, looked up in the tables that all ports share, and
 /// leave with the header of their next hop. Everything else, and what is for the router itself, has no known neighbour,
 /// lived too long or is too long, goes to the twin as it came; what Linux sends on the twin leaves by the port.
-pub fn text(ports: &[Port], limits: PuntLimits) -> String {
+pub fn text(ports: &[Port], limits: PuntLimits, sources: Option<ReversePath>) -> String {
     let limits = limits.arguments();
     let mut text = String::from("// A router with Linux as its control plane.\n");
     for (i, port) in ports.iter().enumerate() {
@@ -70,7 +93,7 @@ pub fn text(ports: &[Port], limits: PuntLimits) -> String {
     }
     for (i, port) in ports.iter().enumerate() {
         let rewrite = format!("UNRESOLVED {0}, EXPIRED {0}, TOO_LONG {0}", ports.len());
-        text += &lookup(i, port, &rewrite);
+        text += &lookup(i, port, sources, &rewrite);
         for output in 0..ports.len() {
             let _ = writeln!(text, "next{i}[{output}], next6_{i}[{output}] -> out{output};");
         }
@@ -80,21 +103,27 @@ pub fn text(ports: &[Port], limits: PuntLimits) -> String {
     text
 }
 
-/// What packets from a port pass: classifier, checks, lookups, and the rewriting with these further arguments. What is not
+/// What packets from a port pass: classifier, checks, lookups, and the rewriting with these further arguments; before the
+/// lookups a check of sources if one is wanted. What is not
 /// for the port's own address, or nothing to be looked up, goes to `punt{i}`; the rest leaves by outputs of `next{i}` and
 /// `next6_{i}`.
-pub fn lookup(i: usize, port: &Port, rewrite: &str) -> String {
+pub fn lookup(i: usize, port: &Port, sources: Option<ReversePath>, rewrite: &str) -> String {
     let mac = port.mac.map(|byte| format!("{byte:02x}")).concat();
     let patterns = CLASSES.map(|pattern| format!("0/{mac} {pattern}")).join(", ");
+    let check = |class: &str, lookup: &str, adjacencies: &str| {
+        sources.map_or(String::new(), |mode| mode.element(class, lookup, adjacencies, i))
+    };
+    let check4 = check("CheckReversePath", "rt", "main");
+    let check6 = check("CheckIP6ReversePath", "rt6_", "main6");
     format!(
         "\n// From {name}. The classifier lets IPv4 and IPv6 to the port's own address pass.\n\
          in{i} -> class{i} :: Classifier({patterns}, -);\n\
          class{i}[0] -> CheckIPHeader(BADSRC {MARTIANS}, OFFSET 14)\n\
-         \x20 -> rt{i} :: DirectIPLookup(TABLE main, ONE_OUTPUT true)\n\
+         {check4}\x20 -> rt{i} :: DirectIPLookup(TABLE main, ONE_OUTPUT true)\n\
          \x20 -> next{i} :: AdjacencyRewrite(rt{i}, ADJACENCIES main, {rewrite});\n\
          class{i}[1], class{i}[2], class{i}[4] -> punt{i};\n\
          class{i}[3] -> CheckIP6Header(BADSRC {MARTIANS6}, OFFSET 14)\n\
-         \x20 -> rt6_{i} :: LookupIP6Route(TABLE main, ONE_OUTPUT true)\n\
+         {check6}\x20 -> rt6_{i} :: LookupIP6Route(TABLE main, ONE_OUTPUT true)\n\
          \x20 -> next6_{i} :: IP6AdjacencyRewrite(rt6_{i}, ADJACENCIES main6, {rewrite});\n",
         name = port.name,
     )

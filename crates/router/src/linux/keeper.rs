@@ -6,6 +6,7 @@ use super::Port;
 use control::link::{add_address, change, link};
 use control::netlink::Address;
 use control::netlink::request::LinkChange;
+use control::offload::{Offload, set_offloads};
 use nix::sched::{CloneFlags, setns};
 use std::fmt;
 use std::fs::File;
@@ -51,8 +52,8 @@ impl Drop for Keeper {
     }
 }
 
-/// An interface to be given back, in words `NAME`, `:up`, `:promiscuous` and `:xdp` behind it where they were so, and
-/// `/ADDRESS/LENGTH` for each of its addresses.
+/// An interface to be given back, in words `NAME`, `:up`, `:promiscuous` and `:xdp` behind it where they were so, names of
+/// [`Offload`]s that were on, and `/ADDRESS/LENGTH` for each of its addresses.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Kept {
     /// Its name.
@@ -63,6 +64,8 @@ pub struct Kept {
     pub promiscuous: bool,
     /// It ran an XDP program.
     pub xdp: bool,
+    /// What put received segments together for it.
+    pub offloads: Vec<Offload>,
     /// Its addresses, with the bits of their prefixes.
     pub addresses: Vec<(IpAddr, u8)>,
 }
@@ -78,6 +81,7 @@ impl From<&Port> for Kept {
             up: port.up,
             promiscuous: port.promiscuous,
             xdp: port.xdp,
+            offloads: port.offloads.clone(),
             addresses: port.addresses.clone(),
         }
     }
@@ -88,6 +92,7 @@ impl fmt::Display for Kept {
         f.write_str(&self.name)?;
         let words = [(UP, self.up), (PROMISCUOUS, self.promiscuous), (XDP, self.xdp)];
         words.iter().filter(|(_, set)| *set).try_for_each(|(word, _)| write!(f, ":{word}"))?;
+        self.offloads.iter().try_for_each(|offload| write!(f, ":{}", offload.name()))?;
         self.addresses.iter().try_for_each(|(address, length)| write!(f, "/{address}/{length}"))
     }
 }
@@ -107,13 +112,17 @@ impl FromStr for Kept {
         let addresses = addresses.ok_or_else(|| format!("no addresses: {text}"))?;
         let mut words = flags.split(':');
         let name = words.next().unwrap_or_default().to_owned();
-        let mut kept = Kept { name, up: false, promiscuous: false, xdp: false, addresses };
+        let mut kept =
+            Kept { name, up: false, promiscuous: false, xdp: false, offloads: Vec::new(), addresses };
         for word in words {
             match word {
                 UP => kept.up = true,
                 PROMISCUOUS => kept.promiscuous = true,
                 XDP => kept.xdp = true,
-                _ => return Err(format!("neither {UP}, {PROMISCUOUS} nor {XDP}: {word}")),
+                _ => match Offload::ALL.into_iter().find(|offload| offload.name() == word) {
+                    Some(offload) => kept.offloads.push(offload),
+                    None => return Err(format!("nothing that an interface may be: {word}")),
+                },
             }
         }
         Ok(kept)
@@ -140,6 +149,9 @@ pub fn give_back(ports: &[Kept], caller: impl AsFd) -> io::Result<()> {
     let mut back = Vec::new();
     for port in ports {
         let moved = link(&port.name).and_then(|found| {
+            if let Err(e) = set_offloads(found.index, &port.offloads, true) {
+                eprintln!("warning: {}: offloads cannot be switched on again: {e}", port.name);
+            }
             // In one go: nobody finds it there in another state. A killed driver leaves it promiscuous, and its XDP program:
             // with that, the next one gets no XDP socket.
             let there = LinkChange {
@@ -186,7 +198,8 @@ mod tests {
 
     #[test]
     fn ports_in_words() {
-        let all = ["", ":up", ":promiscuous", ":up:promiscuous", ":xdp", ":up:promiscuous:xdp"];
+        let all =
+            ["", ":up", ":promiscuous", ":up:promiscuous", ":xdp", ":up:promiscuous:xdp", ":gro:rx-gro-hw"];
         let addresses = [("10.1.0.1".parse().unwrap(), 24), ("2001:db8::1".parse().unwrap(), 64)];
         for words in all {
             for (text, count) in [("", 0), ("/10.1.0.1/24", 1), ("/10.1.0.1/24/2001:db8::1/64", 2)] {
@@ -195,11 +208,13 @@ mod tests {
                 let has = ["up", "promiscuous", "xdp"].map(|word| words.contains(word));
                 assert_eq!((kept.to_string(), [kept.up, kept.promiscuous, kept.xdp]), (text, has));
                 assert_eq!(kept.addresses, addresses[..count]);
+                let gro = [Offload::Gro, Offload::GroHardware];
+                assert_eq!(kept.offloads, if words.contains("gro") { &gro[..] } else { &[] });
             }
         }
         for wrong in ["a/10.1.0.1", "a/10.1.0/24", "a/10.1.0.1/24/x"] {
             assert_eq!(wrong.parse::<Kept>(), Err(format!("no addresses: {wrong}")));
         }
-        assert_eq!("eth0:UP".parse::<Kept>(), Err("neither up, promiscuous nor xdp: UP".to_owned()));
+        assert_eq!("eth0:UP".parse::<Kept>(), Err("nothing that an interface may be: UP".to_owned()));
     }
 }

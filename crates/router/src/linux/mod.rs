@@ -11,7 +11,7 @@ pub mod keeper;
 mod namespaces;
 mod twins;
 
-pub use config::{PuntLimits, lookup, text};
+pub use config::{PuntLimits, ReversePath, lookup, text};
 pub use namespaces::Namespaces;
 pub use twins::{Port, Twins, hand_over};
 

@@ -6,6 +6,7 @@ use control::Cables;
 use control::link::{add_address, addresses, change, link};
 use control::netlink::request::LinkChange;
 use control::netlink::{Address, Link};
+use control::offload::{Offload, offloads, set_offloads};
 use std::fs;
 use std::io;
 use std::net::IpAddr;
@@ -34,6 +35,8 @@ pub struct Port {
     pub promiscuous: bool,
     /// It ran an XDP program.
     pub xdp: bool,
+    /// What puts received segments together for it, and is off while it is a port.
+    pub offloads: Vec<Offload>,
     /// Addresses that somebody has set, with the bits of their prefixes.
     pub addresses: Vec<(IpAddr, u8)>,
 }
@@ -58,6 +61,8 @@ impl Port {
             up: found.up,
             promiscuous: found.promiscuous,
             xdp: found.xdp,
+            // Where none can be asked for there is none to be put back.
+            offloads: offloads(found.index).unwrap_or_default(),
             addresses: addresses.iter().map(|address| (address.local, address.len)).collect(),
         })
     }
@@ -98,7 +103,13 @@ impl<'a> Twins<'a> {
         let up = || -> io::Result<()> {
             namespaces.enter_private()?;
             for port in ports {
-                change(link(&port.name)?.index, &LinkChange { up: Some(true), ..LinkChange::default() })?;
+                let index = link(&port.name)?.index;
+                if let Err(e) = set_offloads(index, &port.offloads, false) {
+                    let names =
+                        port.offloads.iter().map(|offload| offload.name()).collect::<Vec<_>>().join(", ");
+                    eprintln!("warning: {}: cannot switch off {names}: {e}", port.name);
+                }
+                change(index, &LinkChange { up: Some(true), ..LinkChange::default() })?;
             }
             Ok(())
         };

@@ -1,6 +1,8 @@
 //! Figures of convergence with a full table: `make convergence`. Nothing here is judged but that it ends well; what the
 //! figures are to be stands in the manual beside what they were.
 
+mod churn;
+mod dump;
 mod failover;
 mod latency;
 

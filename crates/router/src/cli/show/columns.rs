@@ -78,9 +78,14 @@ pub const PUNT: &[Column] = &[
 pub const ROUTES: &[Column] = &[
     column("element", |r| text(&r["element"])),
     column("prefix", |r| text(&r["prefix"])),
-    column("gateway", |r| text(&r["gateway"])),
-    column("port", |r| port(&r["port"])),
+    column("gateway", |r| if is_linux(r) { "-".to_owned() } else { text(&r["gateway"]) }),
+    column("port", |r| if is_linux(r) { "Linux".to_owned() } else { port(&r["port"]) }),
 ];
+
+/// True of routes that Linux serves itself, by a gateway that is nobody's.
+fn is_linux(row: &Value) -> bool {
+    row["gateway"] == "0.0.0.0"
+}
 
 /// A port, or what stands for one in a router of Linux's routes.
 fn port(value: &Value) -> String {

@@ -1,0 +1,171 @@
+//! What `CheckReversePath` and `CheckIP6ReversePath` have in common: everything but the address.
+
+use fib::{Address, Adjacencies, Adjacency, Forwarding, NextHop, NextHopId, RouteTable};
+use graph::{
+    ArgError, Args, Class, ConfigErrors, Configure, Cx, Element, FromArg, Initialize, LocalCx, Loss, NodeId,
+    Out, Span, Spec, Text, Way,
+};
+use packet::{Batch, Packet};
+use std::sync::{Arc, OnceLock};
+
+const NO_HEADER: Loss = Loss(0);
+const REVERSE_PATH: Loss = Loss(1);
+
+/// Where sources are found, and looked up.
+pub trait Source: Send + Sync + 'static {
+    /// Of sources.
+    type Address: Address;
+    /// Class name.
+    const CLASS: &'static str;
+    /// The IP version, for messages.
+    const VERSION: u8;
+
+    /// The table of the element that looks up routes.
+    fn table(cx: &Initialize<'_>, lookup: NodeId) -> Option<Arc<RouteTable<Self::Address>>>;
+
+    /// The source address of a packet; `None` without a header.
+    fn source(packet: &mut Packet) -> Option<Self::Address>;
+}
+
+/// RFC 3704 §2.2 to §2.4.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Mode {
+    Strict,
+    Loose,
+}
+
+impl FromArg for Mode {
+    fn from_arg(arg: &Text) -> Result<Mode, ArgError> {
+        match arg.text.as_ref() {
+            "strict" => Ok(Mode::Strict),
+            "loose" => Ok(Mode::Loose),
+            _ => Err(ArgError::new("expected strict or loose")),
+        }
+    }
+
+    fn placeholder() -> Mode {
+        Mode::Loose
+    }
+}
+
+/// See the modules of the classes.
+pub struct ReversePath<S: Source> {
+    lookup: (NodeId, Span),
+    routes: OnceLock<Arc<RouteTable<S::Address>>>,
+    adjacencies: Arc<Adjacencies>,
+    mode: Mode,
+    port: u16,
+    nowhere: Option<u32>,
+}
+
+/// One worker's part of [`ReversePath`].
+pub struct LocalReversePath<S: Source> {
+    shared: Arc<ReversePath<S>>,
+    addresses: Box<[S::Address; Batch::MAX]>,
+    hops: Box<[Option<NextHopId>; Batch::MAX]>,
+    ways: Box<[Way; Batch::MAX]>,
+}
+
+impl<S: Source> Class for ReversePath<S> {
+    const SPEC: Spec = Spec { losses: &["no_header", "reverse_path"], ..Spec::new(S::CLASS, "1/1", "h/h") };
+    type Local = LocalReversePath<S>;
+
+    fn configure(args: &mut Args, cx: &Configure<'_>) -> Result<ReversePath<S>, ConfigErrors> {
+        let name: String = args.required("LOOKUP");
+        let lookup = cx.element(&name);
+        if lookup.is_none() {
+            args.error("LOOKUP", format!("no element named '{name}'"));
+        }
+        let lookup = (lookup.unwrap_or(NodeId::new(0)), args.span_of("LOOKUP"));
+        let mode = args.keyword("MODE", Mode::Strict);
+        let port: Option<u16> = args.keyword_if_given("PORT");
+        if mode == Mode::Strict && port.is_none() {
+            args.error("LOOKUP", "MODE strict needs PORT, the port that packets come from");
+        }
+        let nowhere = args.keyword_if_given("NOWHERE");
+        let adjacencies = match args.keyword_if_given::<String>("ADJACENCIES") {
+            Some(name) => cx.tables.get_or(&name, Adjacencies::default),
+            None => Arc::default(),
+        };
+        args.finish()?;
+        let port = port.unwrap_or_default();
+        Ok(ReversePath { lookup, routes: OnceLock::new(), adjacencies, mode, port, nowhere })
+    }
+
+    fn initialize(&self, cx: &Initialize<'_>) -> Result<(), ConfigErrors> {
+        let (node, span) = self.lookup;
+        let routes = S::table(cx, node).ok_or_else(|| {
+            ConfigErrors::new(span, format!("LOOKUP: not an element that looks up IPv{} routes", S::VERSION))
+        })?;
+        // Initialised once, before anything asks for the table.
+        let _ = self.routes.set(routes);
+        Ok(())
+    }
+
+    fn local(self: &Arc<Self>, _: &LocalCx) -> LocalReversePath<S> {
+        LocalReversePath {
+            shared: self.clone(),
+            addresses: Box::new([S::Address::default(); Batch::MAX]),
+            hops: Box::new([None; Batch::MAX]),
+            ways: Box::new([Way::Port(0); Batch::MAX]),
+        }
+    }
+}
+
+impl<S: Source> ReversePath<S> {
+    /// True if packets may come from an address whose lookup gave `number`.
+    fn accepts(&self, number: NextHopId, hops: &[NextHop], forwarding: &Forwarding) -> bool {
+        let bits = NextHopId::bits(Some(number));
+        let adjacency = forwarding.list().get(bits as usize).copied().unwrap_or(Adjacency::UNRESOLVED);
+        let Some(hop) = hops.get(number.index()) else { return false };
+        let is_nowhere = self.nowhere == Some(hop.port);
+        match (self.mode, adjacency.output) {
+            (_, Adjacency::LOST) => false,
+            (Mode::Loose, _) => !is_nowhere || hop.gateway.is_some(),
+            (Mode::Strict, Adjacency::GROUP) => forwarding.members(bits).is_none_or(|members| {
+                let is_ours =
+                    |id: NextHopId| hops.get(id.index()).is_some_and(|h| h.port == self.port.into());
+                members.is_empty() || members.iter().any(|member| is_ours(member.hop))
+            }),
+            (Mode::Strict, Adjacency::NO_OUTPUT) => {
+                let is_port = u16::try_from(hop.port).is_ok();
+                if is_port { hop.port == self.port.into() } else { !is_nowhere }
+            }
+            (Mode::Strict, output) => output == self.port,
+        }
+    }
+}
+
+impl<S: Source> Element for LocalReversePath<S> {
+    fn push(&mut self, _: usize, mut batch: Batch, cx: &Cx<'_>, out: &mut Out<'_>) {
+        let n = batch.len();
+        let Some(routes) = self.shared.routes.get() else {
+            return out.split_by(batch, &self.ways[..n], |_, _| Way::Lost(REVERSE_PATH));
+        };
+        for ((packet, address), way) in
+            batch.iter_mut().zip(self.addresses.iter_mut()).zip(self.ways.iter_mut())
+        {
+            let source = S::source(packet);
+            *way = if source.is_some() { Way::Port(0) } else { Way::Lost(NO_HEADER) };
+            *address = source.unwrap_or_default();
+        }
+        routes.lookup_batch(cx.reader, &self.addresses[..n], &mut self.hops[..n]);
+        let (hops, forwarding) = (routes.next_hops(cx.reader), self.shared.adjacencies.read(cx.reader));
+        // Packets of one batch come from few directions: an answer holds until another number comes.
+        let mut last = (None, false);
+        let mut all = true;
+        for (number, way) in self.hops.iter().zip(self.ways.iter_mut()).take(n) {
+            if *number != last.0 {
+                last = (*number, number.is_some_and(|number| self.shared.accepts(number, hops, forwarding)));
+            }
+            if matches!(way, Way::Port(_)) && !last.1 {
+                *way = Way::Lost(REVERSE_PATH);
+            }
+            all &= matches!(way, Way::Port(_));
+        }
+        if all {
+            return out.emit(0, batch);
+        }
+        out.split_by(batch, &self.ways[..n], |_, way| way);
+    }
+}
