@@ -14,6 +14,10 @@ use std::time::Duration;
 
 /// How often it looks.
 const LOOK: Duration = Duration::from_millis(50);
+/// For how many looks in a row a node must be out of reach before its lines lose their carriers. Without one Linux forgets
+/// the neighbours, and takes up to a second to begin again; meanwhile packets pass Linux, and come out of order. Nodes that
+/// were merely kept from running for some hellos are not worth that.
+const PATIENCE: u8 = 6;
 
 /// The twin of a line that another node has.
 #[derive(Clone, Copy, Debug)]
@@ -41,7 +45,8 @@ impl Carriers {
         let (router, also) = (router.clone(), stop.clone());
         let thread = Builder::new().name("carriers".to_owned()).spawn(move || {
             // A tap has a carrier at first.
-            let mut all: Vec<(Remote, bool)> = twins.into_iter().map(|twin| (twin, true)).collect();
+            let mut all: Vec<(Remote, Carrier)> =
+                twins.into_iter().map(|twin| (twin, Carrier { is: true, misses: 0 })).collect();
             while !also.load(Ordering::Relaxed) {
                 if let Some(reached) = reached(&router) {
                     all.iter_mut().for_each(|(twin, carrier)| set(*twin, carrier, &reached));
@@ -53,12 +58,26 @@ impl Carriers {
     }
 }
 
-fn set(twin: Remote, carrier: &mut bool, reached: &HashSet<usize>) {
-    let now = reached.contains(&twin.node);
+/// What a twin has, and for how many looks its node has been out of reach.
+struct Carrier {
+    is: bool,
+    misses: u8,
+}
+
+impl Carrier {
+    /// Whether there is to be one, after one more look at the node.
+    fn wanted(&mut self, is_reached: bool) -> bool {
+        self.misses = if is_reached { 0 } else { self.misses.saturating_add(1) };
+        is_reached || (self.is && self.misses < PATIENCE)
+    }
+}
+
+fn set(twin: Remote, carrier: &mut Carrier, reached: &HashSet<usize>) {
+    let now = carrier.wanted(reached.contains(&twin.node));
     let wanted = LinkChange { carrier: Some(now), ..LinkChange::default() };
     // What cannot be set now can be in the next round.
-    if now != *carrier && change(twin.twin, &wanted).is_ok() {
-        *carrier = now;
+    if now != carrier.is && change(twin.twin, &wanted).is_ok() {
+        carrier.is = now;
     }
 }
 
@@ -86,6 +105,22 @@ impl Drop for Carriers {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn only_who_stays_away_loses_the_carrier() {
+        let mut carrier = Carrier { is: true, misses: 0 };
+        let looks = [[false, false, false, false, false, true], [false; 6]].concat();
+        let seen: Vec<bool> = looks
+            .into_iter()
+            .map(|is_reached| {
+                carrier.is = carrier.wanted(is_reached);
+                carrier.is
+            })
+            .collect();
+        assert_eq!(seen, [[true; 6], [true, true, true, true, true, false]].concat());
+        assert!(!carrier.wanted(false));
+        assert!(carrier.wanted(true));
+    }
 
     #[test]
     fn nodes_with_shares_are_reached() {

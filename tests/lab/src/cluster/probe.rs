@@ -6,7 +6,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
+use nix::sched::{CpuSet, sched_getaffinity, sched_setaffinity};
 use nix::sys::socket::{setsockopt, sockopt};
+use nix::unistd::Pid;
 
 use crate::netns::Namespace;
 use crate::{Context, Error, Result};
@@ -67,7 +69,10 @@ impl Probe {
         let stop = Arc::new(AtomicBool::new(false));
         let (ends, also_ends) = (stop.clone(), stop.clone());
         let pause = Duration::from_secs(1) / rate;
-        let sender = thread::spawn(move || send(&sending, length, pause, &ends));
+        let sender = thread::spawn(move || {
+            stay(usize::from(number))?;
+            send(&sending, length, pause, &ends)
+        });
         let receiver = thread::spawn(move || receive(&receiving, &also_ends));
         Ok(Probe { stop, sender, receiver })
     }
@@ -83,6 +88,21 @@ impl Probe {
         let arrived = self.receiver.join().map_err(|_| Error::new("a receiver panicked"))?;
         Ok(judge(&sent, &arrived))
     }
+}
+
+/// Keeps the calling thread on one processor. Linux queues what crosses a veth where its sender runs: what a sender that
+/// moves sends from two processors may get to the router out of order.
+fn stay(number: usize) -> Result<()> {
+    let (me, what) = (Pid::from_raw(0), || "stay on one processor".to_owned());
+    let allowed = sched_getaffinity(me).cannot(what)?;
+    let allowed: Vec<usize> =
+        (0..CpuSet::count()).filter(|cpu| allowed.is_set(*cpu).unwrap_or(false)).collect();
+    let mut one = CpuSet::new();
+    if let Some(cpu) = allowed.get(number % allowed.len().max(1)) {
+        one.set(*cpu).cannot(what)?;
+        sched_setaffinity(me, &one).cannot(what)?;
+    }
+    Ok(())
 }
 
 fn send(socket: &UdpSocket, length: usize, pause: Duration, stop: &AtomicBool) -> Result<Vec<Instant>> {
