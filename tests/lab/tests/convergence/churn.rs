@@ -58,15 +58,16 @@ fn change(stream: &mut TcpStream, link: u32) -> Result<(Sent, u64, Duration)> {
     while begun.elapsed() < LASTS {
         let due = begun.elapsed().as_micros() as u64 * RATE / 1_000_000;
         let mut lot = Vec::new();
-        for _ in sent..due.min(sent + 1000) {
+        let now = due.saturating_sub(sent).min(1000);
+        for _ in 0..now {
             let n = random.below(PREFIXES as usize);
             // Another one than before.
             let choice = [0, CHANGING[0], CHANGING[1]][random.below(3)];
             let new = if choice == last[n] { CHANGING[usize::from(choice == CHANGING[0])] } else { choice };
             last[n] = new;
             lot.extend(frame(changing(n as u32), 24, (new != 0).then_some(new), link));
-            sent += 1;
         }
+        sent += now;
         stream.write_all(&lot).cannot(|| "send changes".to_owned())?;
         std::thread::sleep(Duration::from_micros(500));
     }
