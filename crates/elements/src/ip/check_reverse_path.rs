@@ -27,7 +27,7 @@
 //!   -> check :: CheckReversePath(rt, PORT 1) -> rt :: DirectIPLookup(10.0.0.0/16 0, 10.1.0.0/16 1);
 //! rt[0] -> Discard;
 //! rt[1] -> Discard;
-//! // losses: check.reverse_path = 5
+//! // check.drops = 5
 //! ```
 
 use super::reverse_path::{ReversePath, Source};
