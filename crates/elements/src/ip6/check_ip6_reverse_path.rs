@@ -58,3 +58,39 @@ impl Source for Sources6 {
         packet.network_head_mut::<HEADER_LEN>().map(|head| Ipv6::of(head).source())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::harness::{Bench, Setup};
+
+    /// Packets of 5 that pass, from an address of the first network.
+    fn passed(mode: &str, routes: &str) -> (String, Vec<String>) {
+        let text = format!(
+            "InfiniteSource(DATA \\<60000000 00003b40 20010db8000000000000000000000001
+                                    20010db8000100000000000000000002>, LIMIT 5)
+               -> CheckIP6Header -> check :: CheckIP6ReversePath(rt, {mode})
+               -> rt :: LookupIP6Route({routes}, 2001:db8:1::/48 1);
+             rt[0] -> Discard; rt[1] -> c :: Counter -> Discard;"
+        );
+        let mut bench = Bench::new(&text, &Setup::default()).unwrap();
+        bench.run().unwrap();
+        let seen = (bench.read("c.count"), bench.losses());
+        bench.end().unwrap();
+        seen
+    }
+
+    #[test]
+    fn sources_of_other_ports_are_lost() {
+        let ours = "2001:db8::/48 0";
+        let lost = vec!["check.reverse_path = 5".to_owned()];
+        for (mode, routes, count, losses) in [
+            ("PORT 0", ours, "5", vec![]),
+            ("PORT 1", ours, "0", lost.clone()),
+            ("MODE loose", ours, "5", vec![]),
+            ("MODE loose", "2001:db8:2::/48 0", "0", lost.clone()),
+            ("PORT 0", "2001:db8:2::/48 0", "0", lost),
+        ] {
+            assert_eq!(passed(mode, routes), (count.to_owned(), losses), "{mode} {routes}");
+        }
+    }
+}
