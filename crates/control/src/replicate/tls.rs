@@ -50,7 +50,7 @@ fn make(error: impl fmt::Display) -> IdentityError {
 }
 
 /// What a node shows, and what it believes; all of it PEM.
-#[derive(Clone)]
+#[derive(Clone, serde::Serialize, serde::Deserialize)]
 pub struct Identity {
     /// The certificate of the authority that the others' are from.
     pub authority: String,

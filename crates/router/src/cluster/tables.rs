@@ -21,28 +21,6 @@ const FIRST: Duration = Duration::from_secs(10);
 /// How often a node looks whether it still follows.
 const LOOK: Duration = Duration::from_millis(250);
 
-/// What a node proves with who it is; all of it PEM.
-#[derive(Clone, Serialize, Deserialize)]
-pub struct Papers {
-    authority: String,
-    certificate: String,
-    key: String,
-}
-
-impl From<Papers> for Identity {
-    fn from(papers: Papers) -> Identity {
-        let Papers { authority, certificate, key } = papers;
-        Identity { authority, certificate, key }
-    }
-}
-
-impl From<Identity> for Papers {
-    fn from(identity: Identity) -> Papers {
-        let Identity { authority, certificate, key } = identity;
-        Papers { authority, certificate, key }
-    }
-}
-
 /// How a node comes to its tables.
 #[derive(Clone, Serialize, Deserialize)]
 pub struct Replication {
@@ -55,13 +33,13 @@ pub struct Replication {
     /// The other nodes.
     pub others: Vec<String>,
     /// Who it is.
-    pub papers: Papers,
+    pub papers: Identity,
 }
 
 /// Where the control node of a cluster listens, and the papers of some of its nodes.
 pub struct Offices {
     address: SocketAddr,
-    papers: Vec<(usize, Papers)>,
+    papers: Vec<(usize, Identity)>,
 }
 
 impl Offices {
@@ -79,9 +57,7 @@ impl Offices {
         let made = alone.then(Authority::new).transpose().map_err(|e| e.to_string())?;
         let papers = here.iter().map(|node| {
             let papers = match &made {
-                Some(authority) => {
-                    authority.issue(&cluster.nodes[*node].name).map_err(|e| e.to_string())?.into()
-                }
+                Some(authority) => authority.issue(&cluster.nodes[*node].name).map_err(|e| e.to_string())?,
                 None => read(cluster, *node)?,
             };
             Ok((*node, papers))
@@ -115,14 +91,14 @@ fn free_port() -> std::io::Result<SocketAddr> {
 }
 
 /// The papers that a node has in files.
-fn read(cluster: &Cluster, node: usize) -> Result<Papers, String> {
+fn read(cluster: &Cluster, node: usize) -> Result<Identity, String> {
     let node = &cluster.nodes[node];
     let text = |file: &Option<std::path::PathBuf>, what: &str| {
         let missing = || format!("node {} alone: the file must name its {what}", node.name);
         let file: &Path = file.as_deref().ok_or_else(missing)?;
         fs::read_to_string(file).map_err(|e| format!("{}: {}", file.display(), reason(&e)))
     };
-    Ok(Papers {
+    Ok(Identity {
         authority: text(&cluster.authority, "`authority`")?,
         certificate: text(&node.certificate, "`certificate`")?,
         key: text(&node.key, "`key`")?,
@@ -145,16 +121,14 @@ pub struct Replica {
 pub fn start(replication: &Replication, tables: &Tables, service: &Arc<Service>) -> Result<Replica, String> {
     let Replication { name, control, address, others, papers } = replication.clone();
     if name == control {
-        let settings =
-            ServerSettings { listen: address, identity: papers.into(), nodes: others, adopt: ADOPT };
+        let settings = ServerSettings { listen: address, identity: papers, nodes: others, adopt: ADOPT };
         service.status("waiting for the other nodes");
         let log = Log::new(tables, Log::ROOM);
         let server = Server::start(&settings, log.clone());
         let server = server.map_err(|e| format!("cannot hand out tables at {address}: {e}"))?;
         return Ok(Replica { log: Some(log), _server: Some(server), _following: None });
     }
-    let settings =
-        ClientSettings { control: vec![address], control_name: control, name, identity: papers.into() };
+    let settings = ClientSettings { control: vec![address], control_name: control, name, identity: papers };
     let client = Client::start(&settings, tables.clone())
         .map_err(|e| format!("cannot follow the control node: {e}"))?;
     service.status("waiting for tables");
