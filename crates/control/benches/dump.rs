@@ -5,7 +5,6 @@
 //! after an overrun, when nothing has changed. Shown are seconds of processor time of the best of several rounds.
 #![allow(clippy::expect_used, reason = "a bench has nobody to hand an error to")]
 
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use control::netlink::numbers::{NLMSG_DONE, RTM_NEWLINK, RTM_NEWROUTE};
@@ -13,7 +12,7 @@ use control::netlink::wire::{Builder, Messages};
 use control::netlink::{Action, Link, Message, decode};
 use control::{Follower, Model, Publisher, Tables};
 use epoch::Reader;
-use fib::{Address, Dir24_8, NextHop, Prefix, RangeTree, RouteTable, synth};
+use fib::{Address, NextHop, Prefix, synth};
 
 const ROUNDS: usize = 5;
 const DATAGRAM: usize = 32 * 1024;
@@ -80,12 +79,7 @@ struct World {
 
 impl World {
     fn new() -> World {
-        let tables = Tables {
-            routes4: Arc::new(RouteTable::new(Dir24_8::new())),
-            adjacencies4: Arc::default(),
-            routes6: Arc::new(RouteTable::new(RangeTree::new())),
-            adjacencies6: Arc::default(),
-        };
+        let tables = Tables::default();
         let publisher = Publisher::new(tables.clone(), &[11]);
         let mut model = Model::default();
         let link =

@@ -8,23 +8,13 @@
 
 use control::Tables;
 use control::replicate::{Authority, Client, ClientSettings, Log, Server, ServerSettings};
-use fib::{Address, Dir24_8, NextHop, Prefix, RangeTree, Route, RouteChange, RouteTable, synth};
-use std::sync::Arc;
+use fib::{Address, NextHop, Prefix, Route, RouteChange, synth};
 use std::thread;
 use std::time::{Duration, Instant};
 
 const LIMIT: Duration = Duration::from_secs(120);
 /// Routes that change in one transaction.
 const AT_ONCE: usize = 100;
-
-fn tables() -> Tables {
-    Tables {
-        routes4: Arc::new(RouteTable::new(Dir24_8::new())),
-        adjacencies4: Arc::default(),
-        routes6: Arc::new(RouteTable::new(RangeTree::new())),
-        adjacencies6: Arc::default(),
-    }
-}
 
 fn set<A: Address>(routes: &[Route<A>]) -> Vec<RouteChange<A>> {
     routes.iter().map(|route| RouteChange::Set(*route)).collect()
@@ -48,7 +38,7 @@ fn main() {
         (0..32).map(|port| NextHop { gateway: Some([10, 0, 0, port as u8].into()), port }).collect();
     let four = synth::<u32>(900_000, 1, &hops).expect("there are next hops").routes;
     let six = synth::<u128>(160_000, 1, &hops).expect("there are next hops").routes;
-    let (control, node) = (tables(), tables());
+    let (control, node) = (Tables::default(), Tables::default());
     control.routes4.apply(&set(&four)).unwrap();
     control.routes6.apply(&set(&six)).unwrap();
     let log = Log::new(&control, Log::ROOM);

@@ -6,7 +6,7 @@ use control::replicate::{
     Authority, Client, ClientSettings, Identity, Log, Server, ServerSettings, ServerStatus,
 };
 use epoch::Reader;
-use fib::{Adjacency, AdjacencyChanges, Dir24_8, NextHop, Prefix, RangeTree, Route, RouteChange, RouteTable};
+use fib::{Adjacency, AdjacencyChanges, NextHop, Prefix, Route, RouteChange};
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::sync::Arc;
@@ -15,15 +15,6 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 const LIMIT: Duration = Duration::from_secs(60);
-
-fn tables() -> Tables {
-    Tables {
-        routes4: Arc::new(RouteTable::new(Dir24_8::new())),
-        adjacencies4: Arc::default(),
-        routes6: Arc::new(RouteTable::new(RangeTree::new())),
-        adjacencies6: Arc::default(),
-    }
-}
 
 fn hop(port: u32) -> NextHop {
     NextHop { gateway: Some([10, 0, (port >> 8) as u8, port as u8].into()), port }
@@ -85,12 +76,12 @@ fn wait_until_same(one: &Tables, other: &Tables) {
 
 #[test]
 fn nodes_follow_and_go_on_where_they_were() {
-    let (authority, control) = (Authority::new().unwrap(), tables());
+    let (authority, control) = (Authority::new().unwrap(), Tables::default());
     control.routes4.apply(&(0..5000).map(|i| set(i, i % 7)).collect::<Vec<_>>()).unwrap();
     let log = Log::new(&control, Log::ROOM);
     let server = start(&authority, &log, any(), Duration::ZERO);
     log.set_ready();
-    let (b, c) = (tables(), tables());
+    let (b, c) = (Tables::default(), Tables::default());
     let identity = authority.issue("node-b").unwrap();
     let client = follow(identity.clone(), "node-b", server.address(), &b);
     let other = follow(authority.issue("node-c").unwrap(), "node-c", server.address(), &c);
@@ -137,13 +128,13 @@ fn nodes_follow_and_go_on_where_they_were() {
 
 #[test]
 fn unchanged_routes_are_there_all_the_time() {
-    let (authority, control) = (Authority::new().unwrap(), tables());
+    let (authority, control) = (Authority::new().unwrap(), Tables::default());
     let routes: Vec<_> = (0..20_000).map(|i| set(i, i % 300)).collect();
     control.routes4.apply(&routes).unwrap();
     let log = Log::new(&control, Log::ROOM);
     let server = start(&authority, &log, any(), Duration::ZERO);
     log.set_ready();
-    let (b, c) = (tables(), tables());
+    let (b, c) = (Tables::default(), Tables::default());
     let client = follow(authority.issue("node-b").unwrap(), "node-b", server.address(), &b);
     let other = follow(authority.issue("node-c").unwrap(), "node-c", server.address(), &c);
     assert!(client.wait(LIMIT) && other.wait(LIMIT));
@@ -167,7 +158,7 @@ fn unchanged_routes_are_there_all_the_time() {
     let mut servers = (server, log);
     for life in 0..6u32 {
         drop(servers);
-        let control = tables();
+        let control = Tables::default();
         let log = Log::new(&control, Log::ROOM);
         let adopts = life % 2 == 0;
         let server = start(&authority, &log, address, if adopts { LIMIT } else { Duration::ZERO });
@@ -197,13 +188,13 @@ fn unchanged_routes_are_there_all_the_time() {
 
 #[test]
 fn strangers_are_refused() {
-    let (authority, control) = (Authority::new().unwrap(), tables());
+    let (authority, control) = (Authority::new().unwrap(), Tables::default());
     control.routes4.apply(&[set(1, 1)]).unwrap();
     let log = Log::new(&control, Log::ROOM);
     let server = start(&authority, &log, any(), Duration::ZERO);
     log.set_ready();
     let refusal = |identity, name| {
-        let tables = tables();
+        let tables = Tables::default();
         let client = follow(identity, name, server.address(), &tables);
         wait_for("an error", || client.status().error.is_some());
         assert_eq!((tables.routes4.len(), client.status().connections), (0, 0));
@@ -227,7 +218,7 @@ fn strangers_are_refused() {
         name: "node-b".to_owned(),
         identity: authority.issue("node-b").unwrap(),
     };
-    let client = Client::start(&settings, tables()).unwrap();
+    let client = Client::start(&settings, Tables::default()).unwrap();
     wait_for("an error", || client.status().error.is_some_and(|error| error.contains("not valid for name")));
     // Garbage.
     let mut garbage = TcpStream::connect(server.address()).unwrap();
@@ -236,7 +227,7 @@ fn strangers_are_refused() {
     let _ = garbage.read_to_end(&mut Vec::new());
     wait_for("all are counted", || server.status().refused >= 6);
     // And one that is none is served all the while.
-    let b = tables();
+    let b = Tables::default();
     let client = follow(authority.issue("node-b").unwrap(), "node-b", server.address(), &b);
     assert!(client.wait(LIMIT));
     wait_until_same(&b, &control);
@@ -244,11 +235,11 @@ fn strangers_are_refused() {
 
 #[test]
 fn changes_come_through_while_a_node_reads_nothing() {
-    let (authority, control) = (Authority::new().unwrap(), tables());
+    let (authority, control) = (Authority::new().unwrap(), Tables::default());
     let log = Log::new(&control, 1 << 20);
     let server = start(&authority, &log, any(), Duration::ZERO);
     log.set_ready();
-    let (b, c) = (tables(), tables());
+    let (b, c) = (Tables::default(), Tables::default());
     let client = follow(authority.issue("node-b").unwrap(), "node-b", server.address(), &b);
     let slow = follow(authority.issue("node-c").unwrap(), "node-c", server.address(), &c);
     assert!(client.wait(LIMIT) && slow.wait(LIMIT));

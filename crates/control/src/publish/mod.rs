@@ -20,7 +20,7 @@ mod routes;
 use crate::kernel::Model;
 use crate::netlink::{LOCAL_TABLE, Link, MAIN_TABLE};
 use epoch::Reader;
-use fib::{Address, Adjacencies, NextHop, Prefix, RouteTable};
+use fib::{Address, Adjacencies, Dir24_8, NextHop, Prefix, RangeTree, RouteTable};
 use groups::{AllSets, Wanted};
 use paths::View;
 use std::collections::{BTreeMap, HashMap, HashSet};
@@ -64,6 +64,18 @@ pub struct Tables {
     pub routes6: Arc<RouteTable<u128>>,
     /// What IPv6 packets to the next hops of `routes6` begin with.
     pub adjacencies6: Arc<Adjacencies>,
+}
+
+impl Default for Tables {
+    /// Empty tables, of the structures that a router has.
+    fn default() -> Tables {
+        Tables {
+            routes4: Arc::new(RouteTable::new(Dir24_8::new())),
+            adjacencies4: Arc::default(),
+            routes6: Arc::new(RouteTable::new(RangeTree::new())),
+            adjacencies6: Arc::default(),
+        }
+    }
 }
 
 /// What has been published so far.

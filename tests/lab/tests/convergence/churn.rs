@@ -13,7 +13,7 @@ use fib::{NextHopId, Random};
 use lab::netns::{self, Namespace};
 use lab::{Context, Error, Result};
 
-use crate::{LIMIT, tables};
+use crate::LIMIT;
 
 const RATE: u64 = 100_000;
 const LASTS: Duration = Duration::from_secs(60);
@@ -132,7 +132,7 @@ fn changes_by_message_under_lookups() -> Result<()> {
     (2..=5)
         .for_each(|n| lines += &format!("neigh add 10.0.0.{n} lladdr 2:0:0:0:0:{n} nud permanent dev a0\n"));
     namespace.ip(&lines)?;
-    let tables = tables();
+    let tables = Tables::default();
     let result = namespace.inside(|| {
         let link = control::link::link("a0").cannot(|| "find a0".to_owned())?.index;
         let free = TcpListener::bind("127.0.0.1:0").and_then(|l| l.local_addr());

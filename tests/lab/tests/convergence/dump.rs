@@ -5,7 +5,7 @@ use std::time::Instant;
 use control::netlink::numbers::{NLMSG_DONE, RTM_NEWROUTE};
 use control::netlink::request::{Topic, dump};
 use control::netlink::wire::{Builder, Messages};
-use control::{Control, Handle, NetlinkSocket, Settings, Source};
+use control::{Control, Handle, NetlinkSocket, Settings, Source, Tables};
 use fib::{Address, NextHop, synth};
 use lab::netns::{self, Namespace};
 use lab::wait::wait_until;
@@ -13,7 +13,7 @@ use lab::{Context, Error, Result};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use std::os::fd::AsFd;
 
-use crate::{LIMIT, PREFIXES, octets, tables, used};
+use crate::{LIMIT, PREFIXES, octets, used};
 
 /// Times that everything is read again.
 const ROUNDS: usize = 5;
@@ -102,7 +102,7 @@ fn everything_is_read_again() -> Result<()> {
     namespace
         .ip("link set lo up\nlink add eth1 type veth peer name eth2\nlink set eth1 up\nlink set eth2 up\n\
          address add 10.1.0.1/24 dev eth1\naddress add 2001:db8:1::1/64 dev eth1 nodad\n")?;
-    let tables = tables();
+    let tables = Tables::default();
     namespace.inside(|| {
         let link = control::link::link("eth1").cannot(|| "find eth1".to_owned())?.index;
         let socket = NetlinkSocket::open(0, 1 << 20).cannot(|| "open netlink".to_owned())?;
@@ -122,7 +122,7 @@ fn everything_is_read_again() -> Result<()> {
         );
         let settings = Settings { ports: vec![link], source: Source::Kernel, buffer: Settings::BUFFER };
         let start = |tables| Control::start(&settings, None, tables).cannot(|| "listen".to_owned());
-        let first = best(|| match start(crate::tables())?.wait(LIMIT) {
+        let first = best(|| match start(Tables::default())?.wait(LIMIT) {
             true => Ok(()),
             false => Err(Error::new("the dump did not end")),
         })?;

@@ -8,12 +8,12 @@ use std::time::{Duration, Instant};
 
 use control::netlink::numbers::RTM_NEWROUTE;
 use control::netlink::wire::Builder;
-use control::{Control, NetlinkSocket, Settings, Source};
+use control::{Control, NetlinkSocket, Settings, Source, Tables};
 use fib::Prefix;
 use lab::netns::{self, Namespace};
 use lab::{Context, Error, Result};
 
-use crate::{octets, tables};
+use crate::octets;
 
 /// Changes of one `ip` process.
 const CHANGES: u32 = 600_000;
@@ -69,7 +69,7 @@ fn events_reach_the_tables() -> Result<()> {
     let namespace = Namespace::unique("events")?;
     namespace.ip("link add a0 type veth peer name a1\nlink set a0 up\nlink set a1 up\n\
          address add 10.0.0.1/24 dev a0\nneigh replace 10.0.0.2 lladdr 2:0:0:0:0:2 nud permanent dev a0\n")?;
-    let tables = tables();
+    let tables = Tables::default();
     let (handle, socket, link) = namespace.inside(|| {
         let link = control::link::link("a0").cannot(|| "find a0".to_owned())?.index;
         let settings = Settings { ports: vec![link], source: Source::Kernel, buffer: Settings::BUFFER };

@@ -7,11 +7,9 @@ mod failover;
 mod latency;
 
 use std::net::IpAddr;
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use control::{Control, Settings, Source, Tables};
-use fib::{Dir24_8, RangeTree, RouteTable};
 use lab::daemons::{Bird, Family, Frr, SynthTable};
 use lab::netns::{self, Namespace};
 use lab::twins::Stage;
@@ -21,16 +19,6 @@ use lab::{Context, Error, Result};
 const PREFIXES: [usize; 2] = [900_000, 160_000];
 /// How long any daemon may take for them.
 const LIMIT: Duration = Duration::from_secs(180);
-
-/// Tables like the router's.
-pub fn tables() -> Tables {
-    Tables {
-        routes4: Arc::new(RouteTable::new(Dir24_8::new())),
-        adjacencies4: Arc::default(),
-        routes6: Arc::new(RouteTable::new(RangeTree::new())),
-        adjacencies6: Arc::default(),
-    }
-}
 
 /// What routes in our namespace.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -141,7 +129,7 @@ fn used() -> Result<Duration> {
 
 /// How long one who begins to listen takes to have everything in tables, and of which processor time.
 fn dump(namespace: &Namespace) -> Result<(Duration, Duration)> {
-    let tables = tables();
+    let tables = Tables::default();
     let before = used()?;
     let begun = Instant::now();
     let handle = namespace.inside(|| {
