@@ -15,7 +15,11 @@
 //! The destination says where the frame leaves the cluster: output node, port there, adjacency (what its link-layer
 //! header is to be). The source says which stream it belongs to, and its number there.
 
+mod in_frame;
+
 use thiserror::Error;
+
+pub use in_frame::{Glance, Template};
 
 /// The version that this code writes. Versions go 1, 2, 3, 1, …; 0 is never one.
 pub const VERSION: u8 = 1;
@@ -219,134 +223,6 @@ impl Header {
     /// Turns the header in front of a frame from the first way to the second, all that a relay does to a frame.
     pub fn relay(frame: &mut [u8; LEN]) {
         frame[0] |= 0b10_0000;
-    }
-}
-
-/// A header as it stands in a frame, whose fields are read when they are asked for: for who reads many.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Glance {
-    /// The first 8 octets.
-    front: u64,
-    /// The last 4.
-    back: u32,
-}
-
-impl Glance {
-    /// The header in front of a frame, whatever it says.
-    #[inline(always)]
-    pub fn new(frame: &[u8; LEN]) -> Glance {
-        let [a, b, c, d, e, f, g, h, back @ ..] = *frame;
-        let front = u64::from_be_bytes([a, b, c, d, e, f, g, h]);
-        Glance { front, back: u32::from_be_bytes(back) }
-    }
-
-    /// Whether it is one of ours, of the present version, and of a packet that does not travel whole. If not,
-    /// [`Header::decode`] says what it is.
-    #[inline(always)]
-    pub fn is_usual(&self) -> bool {
-        const MASK: u64 = 0b1100_0111 << 56 | 0b11 << 8;
-        const USUAL: u64 = ((VERSION as u64) << 6 | LOCAL_UNICAST as u64) << 56 | (LOCAL_UNICAST as u64) << 8;
-        self.front & MASK == USUAL
-    }
-
-    /// Whether this is the same as another but for adjacency and sequence number: packets of one stream for one line.
-    #[inline(always)]
-    pub fn is_like(&self, other: &Glance) -> bool {
-        let front = (self.front ^ other.front) & !(0xF_FFFF << 16);
-        front | u64::from((self.back ^ other.back) & !(SEQUENCES - 1)) == 0
-    }
-
-    /// As [`Header::phase`].
-    #[inline(always)]
-    pub fn phase(&self) -> Phase {
-        if self.front & 1 << 61 == 0 { Phase::ToRelay } else { Phase::ToOutput }
-    }
-
-    /// As [`Header::class`].
-    #[inline(always)]
-    pub fn class(&self) -> u8 {
-        (self.front >> 59 & 0b11) as u8
-    }
-
-    /// As [`Header::node`].
-    #[inline(always)]
-    pub fn node(&self) -> u16 {
-        (self.front >> 44 & 0xFFF) as u16
-    }
-
-    /// As [`Header::port`].
-    #[inline(always)]
-    pub fn port(&self) -> u8 {
-        (self.front >> 36) as u8
-    }
-
-    /// As [`Header::adjacency`].
-    #[inline(always)]
-    pub fn adjacency(&self) -> u32 {
-        (self.front >> 16 & 0xF_FFFF) as u32
-    }
-
-    /// As [`Header::source`].
-    #[inline(always)]
-    pub fn source(&self) -> u16 {
-        (self.front >> 4 & 0xFC0 | self.front >> 2 & 0x3F) as u16
-    }
-
-    /// As [`Header::worker`].
-    #[inline(always)]
-    pub fn worker(&self) -> u8 {
-        (self.front as u8 & 0b11) << 4 | (self.back >> 28) as u8
-    }
-
-    /// As [`Header::incarnation`].
-    #[inline(always)]
-    pub fn incarnation(&self) -> u8 {
-        (self.back >> 24 & 0xF) as u8
-    }
-
-    /// As [`Header::sequence`].
-    #[inline(always)]
-    pub fn sequence(&self) -> u32 {
-        self.back % SEQUENCES
-    }
-}
-
-/// A header of which all but adjacency and sequence number is known: for who writes many.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Template {
-    /// The first 8 octets, adjacency 0.
-    front: u64,
-    /// The last 4 octets, number 0.
-    back: u32,
-}
-
-impl Template {
-    /// From a header whose adjacency and number do not matter.
-    ///
-    /// # Errors
-    ///
-    /// [`HeaderError::TooLarge`] if a field exceeds its bits.
-    pub fn new(header: &Header) -> Result<Template, HeaderError> {
-        let [a, b, c, d, e, f, g, h, back @ ..] = Header { adjacency: 0, sequence: 0, ..*header }.encode()?;
-        let front = u64::from_be_bytes([a, b, c, d, e, f, g, h]);
-        Ok(Template { front, back: u32::from_be_bytes(back) })
-    }
-
-    /// This one with a number, of which only as many bits are taken as there are.
-    #[inline(always)]
-    pub fn numbered(&self, sequence: u32) -> Template {
-        Template { back: self.back | (sequence % SEQUENCES), ..*self }
-    }
-
-    /// The header with these two, of which only as many bits are taken as there are.
-    #[inline(always)]
-    pub fn bytes(&self, adjacency: u32, sequence: u32) -> [u8; LEN] {
-        let front = self.front | (u64::from(adjacency % ADJACENCIES) << 16);
-        let back = self.back | (sequence % SEQUENCES);
-        let mut bytes = [0; LEN];
-        bytes[..8].copy_from_slice(&front.to_be_bytes());
-        bytes[8..].copy_from_slice(&back.to_be_bytes());
-        bytes
     }
 }
 
