@@ -20,6 +20,7 @@ pub mod daemons;
 pub mod differential;
 pub mod error;
 pub mod exchange;
+pub mod hosts;
 pub mod internet;
 pub mod linux;
 pub mod netns;

@@ -4,11 +4,11 @@ use std::sync::atomic::{AtomicU8, Ordering::Relaxed};
 use std::time::Duration;
 
 use crate::checks::Check;
+use crate::hosts::{self, end};
 use crate::netns::Namespace;
-use crate::packets::Mac;
 use crate::routebricks::{Launch, Routebricks, binary};
 use crate::router::Router;
-use crate::veth::{self, End};
+use crate::veth;
 use crate::wait::wait_until;
 use crate::{Context, Error, Result};
 
@@ -29,10 +29,6 @@ pub struct Stage {
     launch: Launch,
 }
 
-fn end<'a>(namespace: &'a Namespace, interface: &'a str, number: u8) -> End<'a> {
-    End { namespace, interface, mac: Mac([2, 0, 0, 0, 0, number]), mtu: 1500 }
-}
-
 impl Stage {
     /// Starts the router and waits until it is ready.
     pub fn new(count: u8, arguments: &[&str]) -> Result<Stage> {
@@ -46,27 +42,8 @@ impl Stage {
         starter: impl FnOnce(&Namespace) -> Result<Vec<String>>,
     ) -> Result<Stage> {
         let inside = Namespace::unique("router")?;
-        let hosts: Vec<Namespace> =
-            (1..=count).map(|n| Namespace::unique(&format!("h{n}"))).collect::<Result<_>>()?;
         let ports: Vec<String> = (1..=count).map(|n| format!("eth{n}")).collect();
-        let cables: Vec<_> = hosts
-            .iter()
-            .zip(&ports)
-            .zip(1..)
-            .map(|((host, port), n)| (end(host, "eth0", 0x10 + n), end(&inside, port, n)))
-            .collect();
-        veth::connect(&cables)?;
-        for (host, n) in hosts.iter().zip(1..) {
-            veth::finish_frames(host, "eth0")?;
-            host.set("net/ipv6/conf/all/disable_ipv6", "0")?;
-            host.ip(&format!(
-                "address add 10.{n}.0.2/24 dev eth0\nroute add default via 10.{n}.0.1\n\
-                 address add 2001:db8:{n}::2/64 dev eth0 nodad\nroute add default via 2001:db8:{n}::1\n"
-            ))?;
-        }
-        inside.set("net/ipv6/conf/all/disable_ipv6", "0")?;
-        inside.set("net/ipv6/conf/default/disable_ipv6", "0")?;
-        inside.set("net/ipv4/icmp_ratelimit", "0")?;
+        let hosts = hosts::behind(&inside, &ports)?;
         let directory = tempfile::tempdir().map_err(|error| Error::new(error.to_string()))?;
         let ports: Vec<&str> = ports.iter().map(String::as_str).collect();
         let words = [&["router"], &ports[..], arguments].concat();
@@ -147,7 +124,7 @@ impl Stage {
     /// Lays a cable between two namespaces that are no part of the router, and gives its ends these addresses of a /24
     /// and of a /64 (`10.101.0.1/24`, …), one `NAME ADDRESS ADDRESS6` each.
     pub fn cable(a: (&Namespace, &str, &str, &str), b: (&Namespace, &str, &str, &str)) -> Result<()> {
-        /// For hardware addresses, of which no two are the same in a stage.
+        /// Numbers that no host or port has.
         static NEXT: AtomicU8 = AtomicU8::new(0x40);
         let ends = [a, b].map(|(namespace, name, ..)| end(namespace, name, NEXT.fetch_add(1, Relaxed)));
         veth::connect(&[(ends[0], ends[1])])?;

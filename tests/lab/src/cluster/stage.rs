@@ -11,11 +11,10 @@ use serde_json::Value;
 
 use super::probe::Probe;
 use crate::checks::Check;
+use crate::hosts;
 use crate::netns::{self, Namespace, succeed, unique_prefix};
-use crate::packets::Mac;
 use crate::process::Process;
 use crate::routebricks::{balance, binary};
-use crate::veth::{self, End};
 use crate::wait::wait_until;
 use crate::{Context, Error, Result};
 
@@ -46,31 +45,9 @@ impl Stage {
     /// Starts the cluster, with these settings in its file, and waits until all nodes forward.
     pub fn new(settings: &str) -> Result<Stage> {
         let inside = Namespace::unique("control")?;
-        let hosts: Vec<Namespace> =
-            (1..=4).map(|n| Namespace::unique(&format!("h{n}"))).collect::<Result<_>>()?;
         let ports: Vec<String> = (1..=4).map(|n| format!("port{n}")).collect();
-        let end = |namespace, interface, number| End {
-            namespace,
-            interface,
-            mac: Mac([2, 0, 0, 0, 0, number]),
-            mtu: 1500,
-        };
-        let cables: Vec<_> = (hosts.iter().zip(&ports).zip(1..))
-            .map(|((host, port), n)| (end(host, "eth0", 0x10 + n), end(&inside, port, n)))
-            .collect();
-        veth::connect(&cables)?;
-        for (host, n) in hosts.iter().zip(1..) {
-            veth::finish_frames(host, "eth0")?;
-            in_order(host)?;
-            host.set("net/ipv6/conf/all/disable_ipv6", "0")?;
-            host.ip(&format!(
-                "address add 10.{n}.0.2/24 dev eth0\nroute add default via 10.{n}.0.1\n\
-                 address add 2001:db8:{n}::2/64 dev eth0 nodad\nroute add default via 2001:db8:{n}::1\n"
-            ))?;
-        }
-        inside.set("net/ipv6/conf/all/disable_ipv6", "0")?;
-        inside.set("net/ipv6/conf/default/disable_ipv6", "0")?;
-        inside.set("net/ipv4/icmp_ratelimit", "0")?;
+        let hosts = hosts::behind(&inside, &ports)?;
+        hosts.iter().try_for_each(in_order)?;
         let directory = tempfile::tempdir().map_err(|error| Error::new(error.to_string()))?;
         let name = unique_prefix();
         let file = directory.path().join("cluster.toml");
