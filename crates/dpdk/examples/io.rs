@@ -6,7 +6,6 @@
 
 use dpdk::{DpdkDevices, EalOptions, register_worker};
 use io::{Claim, Devices, OpenError};
-use packet::Batch;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
@@ -45,11 +44,12 @@ fn forward(devices: &DpdkDevices, rx_name: &str, tx_name: &str, count: u64) -> R
         return Err(OpenError::new("a queue is missing", ""));
     };
     let (mut received, mut sent, mut polls) = (0_u64, 0_u64, 0_u64);
-    let (mut batch, mut last) = (Batch::empty(), Instant::now());
+    let mut last = Instant::now();
     let cpu = thread_seconds();
     while received < count {
         polls += 1;
-        let n = rx.rx(&mut batch, BURST).packets;
+        let batch = rx.rx(BURST).batch;
+        let n = batch.len();
         if n == 0 {
             if polls.is_multiple_of(1 << 16) && last.elapsed() > Duration::from_secs(5) {
                 break;
@@ -60,8 +60,9 @@ fn forward(devices: &DpdkDevices, rx_name: &str, tx_name: &str, count: u64) -> R
             last = Instant::now();
         }
         received += n as u64;
-        sent += tx.tx(&mut batch).packets as u64;
-        std::mem::take(&mut batch).free();
+        let gone = tx.tx(batch);
+        sent += gone.packets as u64;
+        gone.rest.free();
     }
     let seconds = thread_seconds() - cpu;
     println!(

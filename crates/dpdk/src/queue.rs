@@ -3,7 +3,7 @@
 
 use crate::pool::DpdkPool;
 use crate::raw;
-use io::{Moved, RxQueue, TxQueue};
+use io::{Received, RxQueue, Sent, TxQueue};
 use packet::{Batch, Header, Packet, Pool, Settle};
 use std::ffi::c_void;
 use std::mem::MaybeUninit;
@@ -54,41 +54,40 @@ impl DpdkRx {
         }
     }
 
-    /// Receives a batch; `moved` becomes what that was.
+    /// Receives up to `max` packets, which the driver takes to be many.
     #[inline(always)]
-    fn receive(&mut self, max: usize, moved: &mut Moved) -> Batch {
-        if self.reads.len() > 1 {
-            self.turn = (self.turn + 1) % self.reads.len();
-            self.place.queue = self.reads[self.turn];
-        }
+    fn receive(&mut self, max: usize) -> Received {
         let due = if self.hashes { Settle::KeepHash } else { Settle::ClearHash };
-        let DpdkRx { place, losses, .. } = self;
+        let mut lost = 0;
         let fill = |slots: &mut [MaybeUninit<NonNull<Header>>]| {
-            let room = slots.len() as u16;
+            let (port, queue) = (self.place.port, self.place.queue);
             // SAFETY: the queue is ours alone and its port is open; there is room for as many pointers.
-            let n = unsafe { raw::rb_rx_burst(place.port, place.queue, slots.as_mut_ptr().cast(), room) };
-            let n = usize::from(n.min(room));
-            // SAFETY: the driver wrote n pointers, at most as many as there is room for, to packets that are ours now.
+            let n = unsafe { raw::rb_rx_burst(port, queue, slots.as_mut_ptr().cast(), slots.len() as u16) };
+            let n = usize::from(n);
+            // SAFETY: the driver wrote n pointers, no more than it was asked for, to packets that are ours now.
             let got: &mut [NonNull<Header>] =
                 unsafe { std::slice::from_raw_parts_mut(slots.as_mut_ptr().cast(), n) };
-            *moved = if are_plain(got) { Moved { packets: n, lost: 0 } } else { own(got, place, losses) };
-            moved.packets
+            if are_plain(got) {
+                return n;
+            }
+            let kept = own(got, &self.place, &mut self.losses);
+            lost = n - kept;
+            kept
         };
         // SAFETY: after `are_plain` or `own` each pointer is a packet of its own in one buffer of its own; drivers take
         // buffers from the pool that their queue was set up with, which is ours, and set offsets and lengths.
-        unsafe { Batch::receive_raw(max, due, fill) }
+        let batch = unsafe { Batch::receive_raw(max, due, fill) };
+        Received { batch, lost }
     }
 }
 
 impl RxQueue for DpdkRx {
     #[inline]
-    fn rx(&mut self, batch: &mut Batch, max: usize) -> Moved {
-        if max < LEAST || !batch.is_empty() || !self.ahead.is_empty() {
-            return self.rx_few(batch, max);
+    fn rx(&mut self, max: usize) -> Received {
+        if max < LEAST || self.reads.len() > 1 || !self.ahead.is_empty() {
+            return self.rx_otherwise(max);
         }
-        let mut moved = Moved::default();
-        *batch = self.receive(max, &mut moved);
-        moved
+        self.receive(max)
     }
 
     fn losses(&self) -> &[(&'static str, u64)] {
@@ -97,18 +96,18 @@ impl RxQueue for DpdkRx {
 }
 
 impl DpdkRx {
-    /// Receives fewer than drivers may give at once, or behind packets.
-    #[cold]
-    fn rx_few(&mut self, batch: &mut Batch, max: usize) -> Moved {
-        let mut got = Moved::default();
+    /// Receives from the next of several of the device's queues, or fewer packets than drivers may give at once.
+    #[inline(never)]
+    fn rx_otherwise(&mut self, max: usize) -> Received {
+        let mut got = Received::default();
         if self.ahead.is_empty() {
-            self.ahead = self.receive(LEAST, &mut got);
+            self.turn = (self.turn + 1) % self.reads.len();
+            self.place.queue = self.reads[self.turn];
+            got = self.receive(max.max(LEAST));
+            self.ahead = std::mem::take(&mut got.batch);
         }
-        let rest = self.ahead.split_off(max.min(batch.room()));
-        let moved = Moved { lost: got.lost, ..Moved::all(&self.ahead) };
-        batch.append(&mut self.ahead);
-        self.ahead = rest;
-        moved
+        let rest = self.ahead.split_off(max);
+        Received { batch: std::mem::replace(&mut self.ahead, rest), ..got }
     }
 }
 
@@ -138,11 +137,12 @@ fn are_plain(packets: &[NonNull<Header>]) -> bool {
 const PLAIN: u32 = 0x0001_0001;
 
 /// Copies packets that are not plain into buffers of their own; loses those that do not fit. Those that are left stand
-/// at the front, in order.
+/// at the front, in order; returns how many.
 #[cold]
-fn own(packets: &mut [NonNull<Header>], place: &Place, losses: &mut [(&'static str, u64); 2]) -> Moved {
+#[inline(never)]
+fn own(packets: &mut [NonNull<Header>], place: &Place, losses: &mut [(&'static str, u64); 2]) -> usize {
     let pool = place.pool.raw().as_ptr();
-    let mut moved = Moved::default();
+    let mut kept = 0;
     for i in 0..packets.len() {
         let mut packet = packets[i];
         if !are_plain(&[packet]) {
@@ -151,15 +151,14 @@ fn own(packets: &mut [NonNull<Header>], place: &Place, losses: &mut [(&'static s
             let copy = unsafe { raw::rb_own(pool, packet.as_ptr().cast(), &raw mut too_long) };
             let Some(copy) = NonNull::new(copy.cast::<Header>()) else {
                 losses[usize::from(too_long == 0)].1 += 1;
-                moved.lost += 1;
                 continue;
             };
             packet = copy;
         }
-        packets[moved.packets] = packet;
-        moved.packets += 1;
+        packets[kept] = packet;
+        kept += 1;
     }
-    moved
+    kept
 }
 
 /// A transmit queue.
@@ -184,58 +183,47 @@ impl DpdkTx {
     }
 
     /// True if the driver may have all of them.
-    #[inline]
-    fn can_send(&self, packets: &[NonNull<Header>]) -> bool {
-        (!packet::heap_used() || self.all_ours(packets)) && (!self.strict || all_of(packets, is_frame))
+    #[inline(always)]
+    fn can_send(&self, batch: &Batch) -> bool {
+        (!packet::heap_used() || self.all_ours(batch)) && (!self.strict || all_of(batch.as_raw(), is_frame))
     }
 
     #[inline(never)]
-    fn all_ours(&self, packets: &[NonNull<Header>]) -> bool {
+    fn all_ours(&self, batch: &Batch) -> bool {
         let pool = self.pool();
-        all_of(packets, |h| h.pool == pool)
+        all_of(batch.as_raw(), |h| h.pool == pool)
     }
 
     #[cold]
-    fn mend_and_send(&mut self, batch: &mut Batch) -> Moved {
-        let mut gone = self.mend(batch);
-        // Not back here: all that is left can be sent.
-        gone += self.tx(batch);
-        gone
+    #[inline(never)]
+    fn mend_and_send(&self, mut batch: Batch) -> Sent {
+        let unfit = self.mend(&mut batch);
+        let sent = self.send(batch);
+        Sent { packets: unfit + sent.packets, ..sent }
     }
 
-    /// Hands packets from the front of the batch to the driver; none if one of them is not sendable.
+    /// Hands packets, of which each is sendable, to the driver.
     #[inline(always)]
-    fn send(&self, batch: &mut Batch) -> Option<Moved> {
-        let mut good = true;
+    fn send(&self, batch: Batch) -> Sent {
         let send = |packets: &mut [NonNull<Header>]| {
-            good = self.can_send(packets);
-            if !good {
-                return 0;
-            }
+            let (port, queue) = (self.place.port, self.place.queue);
             // SAFETY: the queue is ours alone and its port is open. All packets are unshared, of one segment, without
-            // flags that ask the driver for anything, and of our pool: `can_send` saw to that, or no heap buffer has ever
-            // been, and then all are of the only other pool that a process has (its name admits no second one).
-            let n = unsafe {
-                raw::rb_tx_burst(
-                    self.place.port,
-                    self.place.queue,
-                    packets.as_mut_ptr().cast(),
-                    packets.len() as u16,
-                )
-            };
+            // flags that ask the driver for anything, and of our pool: `can_send` or `mend` saw to that, or no heap buffer
+            // has ever been, and then all are of the only other pool that a process has (its name admits no second one).
+            let n =
+                unsafe { raw::rb_tx_burst(port, queue, packets.as_mut_ptr().cast(), packets.len() as u16) };
             usize::from(n)
         };
-        // SAFETY: the driver takes the first n packets and leaves the others alone.
-        let packets = unsafe { batch.send_raw(send) };
-        good.then_some(Moved { packets, lost: 0 })
+        // SAFETY: the driver takes the first n packets and leaves the others alone; C does not unwind.
+        let (packets, rest) = unsafe { batch.send_raw(send) };
+        Sent { packets, rest }
     }
 
     /// Makes every packet sendable: copies those of other pools, drops and counts those that are no frames or find no
-    /// buffer. Returns what was dropped.
-    #[cold]
-    fn mend(&self, batch: &mut Batch) -> Moved {
+    /// buffer. Returns how many were dropped.
+    fn mend(&self, batch: &mut Batch) -> usize {
         let pool = Pool::new(self.place.pool.clone());
-        let mut dropped = Moved::default();
+        let mut dropped = 0;
         for packet in std::mem::take(batch) {
             let raw = packet.into_raw();
             // SAFETY: we own the packet.
@@ -250,11 +238,11 @@ impl DpdkTx {
             }
             match frame.then(|| pool.packet(packet.data())).flatten() {
                 Some(copy) => batch.push(copy),
-                None => dropped.packets += 1,
+                None => dropped += 1,
             }
             packet.free();
         }
-        self.refused.fetch_add(dropped.packets as u64, Ordering::Relaxed);
+        self.refused.fetch_add(dropped as u64, Ordering::Relaxed);
         dropped
     }
 }
@@ -276,7 +264,10 @@ fn is_frame(header: &Header) -> bool {
 
 impl TxQueue for DpdkTx {
     #[inline]
-    fn tx(&mut self, batch: &mut Batch) -> Moved {
-        self.send(batch).unwrap_or_else(|| self.mend_and_send(batch))
+    fn tx(&mut self, batch: Batch) -> Sent {
+        if !self.can_send(&batch) {
+            return self.mend_and_send(batch);
+        }
+        self.send(batch)
     }
 }

@@ -7,11 +7,12 @@ use common::netns::{ip, ours, own_namespace, veth};
 use common::{child, claim, devices, frame, in_child, is_child, is_root, open, packets, receive, send};
 use dpdk::{DpdkDevices, EalOptions, facts};
 use io::{Claim, Devices};
-use packet::{Batch, Packet, unaccounted};
+use packet::{Packet, unaccounted};
 use std::io::{BufRead, BufReader, Write};
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::path::Path;
 use std::process::{Child, ChildStdout, Stdio};
+use std::time::{Duration, Instant};
 
 #[test]
 fn frames_cross_a_veth_pair() {
@@ -43,8 +44,7 @@ fn frames_cross_a_veth_pair() {
         std::net::UdpSocket::bind("10.97.0.1:0").unwrap().send_to(b"x", "10.97.0.2:9").unwrap();
         let is_arp = |p: &Packet| p.data()[12..14] == [8, 6];
         assert_eq!(receive(&mut *rx_b, 1, is_arp).len(), 1);
-        let mut batch = Batch::empty();
-        assert_eq!(rx_a.rx(&mut batch, 32).packets, 0);
+        assert_eq!(rx_a.rx(32).batch.len(), 0);
         ip("link set vb down");
         assert!(!a.link().up && !b.link().up);
         drop((a, rx_a, tx_a, b, rx_b, tx_b));
@@ -121,6 +121,10 @@ fn xdp_sockets_work_and_leave_nothing() {
         ip("link set va down");
         assert!(!a.link().up && !b.link().up);
         ip("link set va up");
+        let end = Instant::now() + Duration::from_secs(5);
+        while !(a.link().up && b.link().up) {
+            assert!(Instant::now() < end, "the link stays down");
+        }
         send(&mut *tx_a, packets(&devices.pool(), &frames));
         assert_eq!(receive(&mut *rx_b, 100, ours), frames);
         drop((a, rx_a, tx_a, b, rx_b, tx_b));
@@ -308,8 +312,8 @@ fn statistics_can_be_read_from_outside() {
         claim(&devices, "net_null0");
         devices.start().unwrap();
         let (port, mut rx, tx) = open(&devices, "net_null0");
-        let mut batch = Batch::empty();
-        assert_eq!(rx.rx(&mut batch, 77).packets, 77);
+        let batch = rx.rx(77).batch;
+        assert_eq!(batch.len(), 77);
         batch.free();
         let dir = format!("/var/run/dpdk/routebricks-{}", std::process::id());
         let answer = telemetry(&format!("{dir}/dpdk_telemetry.v2"), "/ethdev/stats,0");

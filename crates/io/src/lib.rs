@@ -11,4 +11,4 @@ pub mod pcap;
 mod port;
 
 pub use devices::{Devices, NoDevices, OpenError};
-pub use port::{Claim, Limits, Link, Moved, Port, PortStats, RxQueue, TxQueue};
+pub use port::{Claim, Limits, Link, Port, PortStats, Received, RxQueue, Sent, TxQueue};

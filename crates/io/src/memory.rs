@@ -1,7 +1,7 @@
 //! Ports whose wires are lists in memory: for tests, benchmarks and the simulator.
 
 use crate::devices::{Devices, OpenError};
-use crate::port::{Claim, Limits, Link, Moved, Port, PortStats, RxQueue, TxQueue};
+use crate::port::{Claim, Limits, Link, Port, PortStats, Received, RxQueue, Sent, TxQueue};
 use packet::wire::ethernet::Mac;
 use packet::{Batch, Packet, Pool};
 use std::collections::{BTreeMap, VecDeque};
@@ -228,18 +228,18 @@ struct MemoryRx {
 }
 
 impl RxQueue for MemoryRx {
-    fn rx(&mut self, batch: &mut Batch, max: usize) -> Moved {
+    fn rx(&mut self, max: usize) -> Received {
         let mut state = lock(&self.port.state);
         let State { rx, stats, .. } = &mut *state;
-        let Some(queue) = rx.get_mut(self.queue) else { return Moved::default() };
-        let moved = Moved { packets: max.min(batch.room()).min(queue.len()), lost: 0 };
-        for mut packet in queue.drain(..moved.packets) {
+        let Some(queue) = rx.get_mut(self.queue) else { return Received::default() };
+        let mut batch = Batch::empty();
+        for mut packet in queue.drain(..max.min(Batch::MAX).min(queue.len())) {
             packet.set_mac_offset(0);
             stats.rx_bytes += packet.len() as u64;
             batch.push(packet);
         }
-        stats.rx_packets += moved.packets as u64;
-        moved
+        stats.rx_packets += batch.len() as u64;
+        batch.into()
     }
 
     fn finished(&self) -> bool {
@@ -253,21 +253,20 @@ struct MemoryTx {
 }
 
 impl TxQueue for MemoryTx {
-    fn tx(&mut self, batch: &mut Batch) -> Moved {
+    fn tx(&mut self, mut batch: Batch) -> Sent {
         let mut state = lock(&self.port.state);
         let n = state.tx_room.map_or(batch.len(), |room| room.min(batch.len()));
         let rest = batch.split_off(n);
-        let moved = Moved::all(batch);
         state.stats.tx_bytes += batch.bytes();
-        for packet in std::mem::replace(batch, rest) {
+        for packet in batch {
             state.tx.push(packet.data().to_vec());
             packet.free();
         }
-        state.stats.tx_packets += moved.packets as u64;
+        state.stats.tx_packets += n as u64;
         if let Some(room) = &mut state.tx_room {
             *room -= n;
         }
-        moved
+        Sent { packets: n, rest }
     }
 }
 

@@ -2,7 +2,6 @@
 
 use packet::Batch;
 use packet::wire::ethernet::Mac;
-use std::ops::AddAssign;
 
 /// What a configuration wants of a port. Claims on the same port add up: the larger of each number holds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -106,35 +105,35 @@ pub trait Port: Send + Sync {
     fn take_tx(&self, queue: u16) -> Option<Box<dyn TxQueue>>;
 }
 
-/// What one call of a queue moved. Bytes are counted by the device ([`PortStats`]): here it would take a look at every
-/// header.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Moved {
-    /// Packets.
-    pub packets: usize,
-    /// Packets that had to be given up during the call, which are not in `packets`; [`RxQueue::losses`] says why.
+/// What a receive queue brought. Bytes are counted by the device ([`PortStats`]): here it would take a look at every header.
+#[derive(Debug, Default)]
+pub struct Received {
+    /// The packets.
+    pub batch: Batch,
+    /// Packets that had to be given up during the call, which are not in `batch`; [`RxQueue::losses`] says why.
     pub lost: usize,
 }
 
-impl AddAssign for Moved {
-    fn add_assign(&mut self, other: Moved) {
-        self.packets += other.packets;
-        self.lost += other.lost;
+impl From<Batch> for Received {
+    fn from(batch: Batch) -> Received {
+        Received { batch, lost: 0 }
     }
 }
 
-impl Moved {
-    /// All packets of a batch.
-    pub fn all(batch: &Batch) -> Moved {
-        Moved { packets: batch.len(), lost: 0 }
-    }
+/// What became of packets that were to be sent.
+#[derive(Debug, Default)]
+pub struct Sent {
+    /// Packets that are gone: sent, or unfit to be sent and counted as the port's errors.
+    pub packets: usize,
+    /// Those that the device did not take, in order.
+    pub rest: Batch,
 }
 
 /// One receive queue, owned by one worker.
 pub trait RxQueue: Send {
-    /// Appends up to `max` received packets to `batch`. Never blocks. The MAC header is marked at the start of each,
-    /// other marks are clear, annotations in the private area are not.
-    fn rx(&mut self, batch: &mut Batch, max: usize) -> Moved;
+    /// Receives up to `max` packets. Never blocks. The MAC header is marked at the start of each, other marks are clear,
+    /// annotations in the private area are not.
+    fn rx(&mut self, max: usize) -> Received;
 
     /// Packets that had to be given up on receive since the queue was opened, by reason.
     fn losses(&self) -> &[(&'static str, u64)] {
@@ -149,6 +148,6 @@ pub trait RxQueue: Send {
 
 /// One transmit queue, owned by one worker.
 pub trait TxQueue: Send {
-    /// Sends packets from the front of `batch`; what the device does not take stays in it, in order. Never blocks.
-    fn tx(&mut self, batch: &mut Batch) -> Moved;
+    /// Sends packets from the front of `batch` as long as the device takes them. Never blocks.
+    fn tx(&mut self, batch: Batch) -> Sent;
 }

@@ -7,7 +7,7 @@ use crate::packet::{Packet, count_unaccounted};
 use crate::pool;
 use crate::settle::Settle;
 use std::fmt;
-use std::mem::MaybeUninit;
+use std::mem::{ManuallyDrop, MaybeUninit};
 use std::ptr::NonNull;
 
 /// Up to [`Batch::MAX`] packets, owned. Moving it moves one pointer; an empty one owns nothing.
@@ -293,6 +293,9 @@ impl Batch {
     ///
     /// # Safety
     /// As for [`fill_raw`](Self::fill_raw).
+    ///
+    /// # Panics
+    /// If `fill` returns more than [`Batch::MAX`].
     #[inline(always)]
     pub unsafe fn receive_raw(
         max: usize,
@@ -305,7 +308,8 @@ impl Batch {
         // SAFETY: Packet is a transparent NonNull<Header>, so the slots have the same layout.
         let raw = unsafe { std::slice::from_raw_parts_mut(room.as_mut_ptr().cast(), asked) };
         let n = fill(raw);
-        assert!(n <= asked, "fill returned more packets than it was asked for");
+        // A number, not `asked`, which would have to be kept over the call.
+        assert!(n <= MAX, "fill returned more packets than a batch holds");
         if n == 0 {
             frame::recycle(frame);
             return Batch::empty();
@@ -342,30 +346,52 @@ impl Batch {
         }
     }
 
+    /// The packets' headers, as they are: nothing is put in order.
+    #[inline]
+    pub fn as_raw(&self) -> &[NonNull<Header>] {
+        match &self.0 {
+            // SAFETY: the first `len` slots are initialised; a Packet is a transparent NonNull<Header>.
+            Some(frame) => unsafe { std::slice::from_raw_parts(frame.packets.as_ptr().cast(), frame.len) },
+            None => &[],
+        }
+    }
+
     /// Lets a transmit function take packets from the front: `send` gets all pointers and returns how many it took.
-    /// The rest stays, in order.
+    /// Returns that number and the rest, in order.
     ///
     /// # Safety
-    /// `send` takes ownership of exactly the first `n` buffers, where `n` is what it returns, and leaves the array as
-    /// it was.
+    /// `send` does not unwind, takes ownership of exactly the first `n` buffers, where `n` is what it returns, and leaves
+    /// the array as it was.
     #[inline(always)]
-    pub unsafe fn send_raw(&mut self, send: impl FnOnce(&mut [NonNull<Header>]) -> usize) -> usize {
-        let Some(frame) = self.0.as_mut() else { return 0 };
-        let len = std::mem::replace(&mut frame.len, 0);
+    pub unsafe fn send_raw(self, send: impl FnOnce(&mut [NonNull<Header>]) -> usize) -> (usize, Batch) {
+        let mut batch = ManuallyDrop::new(self);
+        let Some(mut frame) = batch.0.take() else { return (0, Batch::empty()) };
         // SAFETY: the first `len` slots are initialised; a Packet is a transparent NonNull<Header>.
         let raw = unsafe {
-            std::slice::from_raw_parts_mut(frame.packets.as_mut_ptr().cast::<NonNull<Header>>(), len)
+            std::slice::from_raw_parts_mut(frame.packets.as_mut_ptr().cast::<NonNull<Header>>(), frame.len)
         };
-        let sent = send(raw).min(len);
-        if sent < len {
-            raw.copy_within(sent.., 0);
-            frame.len = len - sent;
-            frame.settle();
-        } else if let Some(frame) = self.0.take() {
-            frame.due.set(None);
-            frame::recycle(frame);
+        let sent = send(raw);
+        if sent < frame.len {
+            return (sent, Batch::without_first(frame, sent));
         }
-        sent
+        let sent = std::mem::replace(&mut frame.len, 0);
+        frame.due.set(None);
+        frame::recycle(frame);
+        (sent, Batch::empty())
+    }
+
+    /// What is left of a frame whose first packets are no longer ours.
+    #[cold]
+    fn without_first(mut frame: Box<Frame>, gone: usize) -> Batch {
+        // SAFETY: the first `len` slots are initialised; a Packet is a transparent NonNull<Header>, of which the first
+        // `gone` are no longer ours: each of the others stands in one place below the new `len`.
+        let raw = unsafe {
+            std::slice::from_raw_parts_mut(frame.packets.as_mut_ptr().cast::<NonNull<Header>>(), frame.len)
+        };
+        raw.copy_within(gone.., 0);
+        frame.len -= gone;
+        frame.settle();
+        Batch(Some(frame))
     }
 }
 

@@ -77,7 +77,7 @@ pub fn packets(pool: &Pool, frames: &[Vec<u8>]) -> Batch {
 pub fn send(tx: &mut dyn TxQueue, mut batch: Batch) {
     let end = Instant::now() + Duration::from_secs(5);
     while !batch.is_empty() {
-        tx.tx(&mut batch);
+        batch = tx.tx(batch).rest;
         assert!(Instant::now() < end, "the device takes no packets");
     }
 }
@@ -87,8 +87,8 @@ pub fn receive(rx: &mut dyn RxQueue, count: usize, wanted: impl Fn(&Packet) -> b
     let mut frames = Vec::new();
     let mut end = Instant::now() + Duration::from_secs(2);
     while frames.len() < count && Instant::now() < end {
-        let mut batch = Batch::empty();
-        if rx.rx(&mut batch, 32).packets > 0 {
+        let batch = rx.rx(32).batch;
+        if !batch.is_empty() {
             end = Instant::now() + Duration::from_secs(2);
         }
         frames.extend(batch.iter().filter(|p| wanted(p)).map(|p| p.data().to_vec()));

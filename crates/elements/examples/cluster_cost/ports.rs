@@ -1,6 +1,6 @@
 //! Ports that pass packets on without copying them: what one node sends, another receives.
 
-use io::{Claim, Devices, Limits, Link, Moved, OpenError, Port, PortStats, RxQueue, TxQueue};
+use io::{Claim, Devices, Limits, Link, OpenError, Port, PortStats, Received, RxQueue, Sent, TxQueue};
 use packet::wire::ethernet::Mac;
 use packet::{Batch, Packet, Pool};
 use std::collections::{BTreeMap, VecDeque};
@@ -96,23 +96,24 @@ impl Port for WirePort {
 struct Rx(Wire);
 
 impl RxQueue for Rx {
-    fn rx(&mut self, batch: &mut Batch, max: usize) -> Moved {
+    fn rx(&mut self, max: usize) -> Received {
         let mut wire = on(&self.0);
-        let packets = max.min(batch.room()).min(wire.len());
+        let packets = max.min(Batch::MAX).min(wire.len());
+        let mut batch = Batch::empty();
         for mut packet in wire.drain(..packets) {
             packet.set_mac_offset(0);
             batch.push(packet);
         }
-        Moved { packets, lost: 0 }
+        batch.into()
     }
 }
 
 struct Tx(Wire);
 
 impl TxQueue for Tx {
-    fn tx(&mut self, batch: &mut Batch) -> Moved {
-        let moved = Moved::all(batch);
-        on(&self.0).extend(std::mem::take(batch));
-        moved
+    fn tx(&mut self, batch: Batch) -> Sent {
+        let packets = batch.len();
+        on(&self.0).extend(batch);
+        Sent { packets, rest: Batch::empty() }
     }
 }

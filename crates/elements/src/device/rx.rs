@@ -11,7 +11,7 @@ use graph::{
     Class, ConfigErrors, Configure, Cx, Element, Handlers, Initialize, LocalCx, Loss, Out, Span, Up, value,
 };
 use io::pcap::LinkType;
-use io::{Claim, Port, RxQueue};
+use io::{Claim, Port, Received, RxQueue};
 use packet::wire::ethernet::{self, Mac};
 use packet::{Batch, PacketType};
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::Relaxed};
@@ -208,16 +208,15 @@ impl LocalRx {
     #[inline(always)]
     fn poll(&mut self, queue: usize, cx: &Cx<'_>, out: &mut Out<'_>) -> bool {
         let Some(q) = self.queues.get_mut(queue) else { return false };
-        let mut batch = Batch::empty();
-        let moved = q.rx.rx(&mut batch, self.burst);
-        if moved.lost > 0 {
+        let Received { batch, lost } = q.rx.rx(self.burst);
+        if lost > 0 {
             q.count_losses(out);
         }
-        if moved.packets == 0 {
+        if batch.is_empty() {
             return false;
         }
-        out.made(moved.packets);
-        self.count.add(moved.packets as u64);
+        out.made(batch.len());
+        self.count.add(batch.len() as u64);
         if self.plain {
             out.emit(0, batch);
         } else {

@@ -4,7 +4,7 @@ use super::facts::{port_handlers, stat_handler};
 use super::rx::count_of;
 use epoch::{Count, PerWorker, WorkerCell};
 use graph::{Class, ConfigErrors, Configure, Handlers, Initialize, LocalCx, Loss, Out, Span};
-use io::{Claim, Moved, Port, TxQueue};
+use io::{Claim, Port, Sent, TxQueue};
 use packet::Batch;
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -189,38 +189,37 @@ impl Sender {
     /// Sends what waits, as far as the device takes it; returns how much that was. `blocking`: asks a full device many
     /// times before giving up.
     pub fn send(&mut self, blocking: bool, out: &mut Out<'_>) -> usize {
-        let (mut sent, mut tries) = (Moved::default(), 0);
-        while let Some(batch) = self.held.front_mut() {
-            let moved = self.queue.tx(batch);
-            sent += moved;
-            if batch.is_empty() {
-                self.held.pop_front();
-            } else if moved.packets == 0 {
-                tries += 1;
-                if !blocking || tries >= BLOCKING_TRIES {
+        let (mut all, mut tries) = (0, 0);
+        while let Some(batch) = self.held.pop_front() {
+            let Sent { packets, rest } = self.queue.tx(batch);
+            all += packets;
+            if !rest.is_empty() {
+                self.held.push_front(rest);
+                tries += u32::from(packets == 0);
+                if packets == 0 && (!blocking || tries >= BLOCKING_TRIES) {
                     break;
                 }
                 std::hint::spin_loop();
             }
         }
-        self.len -= sent.packets;
-        self.count(sent, out);
-        sent.packets
+        self.len -= all;
+        self.count(all, out);
+        all
     }
 
     /// Sends these packets, to be called only if none waits; returns what the device did not take.
     #[inline]
-    pub fn send_now(&mut self, mut batch: Batch, out: &mut Out<'_>) -> Batch {
-        let sent = self.queue.tx(&mut batch);
-        self.count(sent, out);
-        batch
+    pub fn send_now(&mut self, batch: Batch, out: &mut Out<'_>) -> Batch {
+        let Sent { packets, rest } = self.queue.tx(batch);
+        self.count(packets, out);
+        rest
     }
 
     #[inline]
-    fn count(&self, sent: Moved, out: &mut Out<'_>) {
-        if sent.packets > 0 {
-            out.gone(sent.packets);
-            self.count.add(sent.packets as u64);
+    fn count(&self, packets: usize, out: &mut Out<'_>) {
+        if packets > 0 {
+            out.gone(packets);
+            self.count.add(packets as u64);
         }
     }
 

@@ -127,8 +127,13 @@ impl Core {
     /// Before a task runs.
     #[inline]
     pub fn begin_run(&mut self) {
-        self.retry = None;
-        (self.run_made, self.run_gone, self.nested_cycles) = (0, 0, 0);
+        (self.run_made, self.run_gone) = (0, 0);
+    }
+
+    /// Before an element runs a task that pulls, or one that is timed.
+    #[inline]
+    pub fn begin_pulls(&mut self) {
+        (self.retry, self.nested_cycles) = (None, 0);
     }
 
     /// True if the element's task lives on this worker.

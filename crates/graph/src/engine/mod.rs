@@ -188,8 +188,10 @@ impl Engine {
             let ready = tasks.ready() + 1;
             let first = left;
             out.core.running = node;
+            // Here, not for each run: it is made of three words.
+            let mut up = Up { slots: &mut [], node };
             let found = loop {
-                let found = run_task(slots, &mut out, &cx, node, left == timed);
+                let found = run_task(slots, &mut out, &cx, &mut up, left == timed);
                 left -= 1;
                 // Nearly always one task polls and no other is ready.
                 let alone = out.core.again && out.core.wakes.is_empty() && tasks.ready() == 0;
@@ -277,26 +279,33 @@ fn run_task(
     slots: &mut [Option<Box<dyn Element>>],
     out: &mut Out<'_>,
     cx: &Cx<'_>,
-    node: NodeId,
+    up: &mut Up<'_>,
     timed: bool,
 ) -> bool {
     out.core.begin_run();
     if timed {
-        return run_timed(slots, out, cx, node);
+        return run_timed(slots, out, cx, up);
     }
-    let useful = run(slots, out, cx, node);
-    count_run(out.core, node, useful);
+    let useful = run(slots, out, cx, up);
+    count_run(out.core, up.node, useful);
     deliver(slots, out, cx);
     useful
 }
 
 /// [`run_task`] with a look at the clock before and after each call.
 #[cold]
-fn run_timed(slots: &mut [Option<Box<dyn Element>>], out: &mut Out<'_>, cx: &Cx<'_>, node: NodeId) -> bool {
+fn run_timed(
+    slots: &mut [Option<Box<dyn Element>>],
+    out: &mut Out<'_>,
+    cx: &Cx<'_>,
+    up: &mut Up<'_>,
+) -> bool {
+    let node = up.node;
     out.core.stats.timed_runs.add(1);
+    out.core.begin_pulls();
     out.core.timed = true;
     let began = tsc();
-    let useful = run(slots, out, cx, node);
+    let useful = run(slots, out, cx, up);
     let own = tsc().saturating_sub(began).saturating_sub(out.core.nested_cycles);
     let packets = count_run(out.core, node, useful);
     if let Some(s) = out.core.stats.nodes.get(node.index()) {
@@ -307,14 +316,15 @@ fn run_timed(slots: &mut [Option<Box<dyn Element>>], out: &mut Out<'_>, cx: &Cx<
     useful
 }
 
-/// Calls an element's task.
+/// Calls the task of element `up.node`; `up` leads nowhere, as for one without pull inputs.
 #[inline(always)]
-fn run(slots: &mut [Option<Box<dyn Element>>], out: &mut Out<'_>, cx: &Cx<'_>, node: NodeId) -> bool {
+fn run(slots: &mut [Option<Box<dyn Element>>], out: &mut Out<'_>, cx: &Cx<'_>, up: &mut Up<'_>) -> bool {
+    let node = up.node;
     out.node = node;
     let useful = if out.core.stats.nodes.get(node.index()).is_some_and(|s| s.facts.pulls) {
         run_puller(slots, out, cx, node)
     } else if let Some(Some(element)) = slots.get_mut(node.index()) {
-        element.run(cx, &mut Up { slots: &mut [], node }, out)
+        element.run(cx, up, out)
     } else {
         false
     };
@@ -326,6 +336,7 @@ fn run(slots: &mut [Option<Box<dyn Element>>], out: &mut Out<'_>, cx: &Cx<'_>, n
 #[inline(never)]
 fn run_puller(slots: &mut [Option<Box<dyn Element>>], out: &mut Out<'_>, cx: &Cx<'_>, node: NodeId) -> bool {
     let Some(mut element) = slots.get_mut(node.index()).and_then(Option::take) else { return false };
+    out.core.begin_pulls();
     let useful = element.run(cx, &mut Up { slots, node }, out);
     slots[node.index()] = Some(element);
     useful
