@@ -438,9 +438,6 @@ impl Control {
         let fpm = self.connection.as_ref().map(|(_, session)| session);
         let synced = self.has_all();
         let is_whole = !more && (synced || self.is_apart && self.follower.is_synced());
-        if let Some(reclaim) = self.reclaim.as_ref().filter(|_| is_whole) {
-            reclaim.log().set_ready();
-        }
         *lock(&self.shared.status) = Status {
             synced,
             kernel: self.follower.is_synced(),
@@ -451,5 +448,8 @@ impl Control {
             holding: self.publisher.is_holding(),
             rounds: self.rounds,
         };
+        if let Some(reclaim) = self.reclaim.as_ref().filter(|_| is_whole) {
+            reclaim.log().set_ready();
+        }
     }
 }

@@ -79,7 +79,7 @@ impl Sets {
             let members: Option<Vec<_>> = group.members().iter().map(of).collect();
             if let Some(mut members) = members.filter(|members| !members.is_empty()) {
                 members.sort_unstable();
-                self.found.insert(members.into(), hop.port);
+                self.found.entry(members.into()).or_insert(hop.port);
             }
         }
     }

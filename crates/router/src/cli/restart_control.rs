@@ -41,7 +41,7 @@ pub fn restart(args: &RestartArgs) -> Done {
         sleep(LOOK);
         let now = row(&client).map_err(failed)?;
         let state = now["state"].as_str().unwrap_or_default().to_owned();
-        // Its own routes are there; what FRR has is awaited, and stays meanwhile.
+        // What the kernel has is there; what FRR has stays until that has sent it again.
         let is_up = now["synced"] == true || state == "waiting for FRR";
         if starts(&now) > before && is_up {
             let (pid, after) = (&now["pid"], begun.elapsed().as_secs_f64());

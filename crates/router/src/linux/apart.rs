@@ -3,6 +3,7 @@
 use crate::cli::failed;
 use crate::config::Reported;
 use control::link::link;
+use control::replicate::Log;
 use control::replicate::apart::{ChannelError, Side};
 use control::{Cables, Control, Handle, Settings, Source, Status};
 use nix::sched::{CloneFlags, setns};
@@ -43,15 +44,17 @@ pub struct Task {
 pub struct Report {
     /// The version of its program.
     pub version: String,
+    /// Whoever has come so far in its log has everything that is told of here.
+    pub position: u64,
     /// What its thread has done.
     #[serde(flatten)]
     pub status: Status,
 }
 
 impl Report {
-    /// As this program gets on.
-    pub fn of(status: Status) -> Report {
-        Report { version: env!("CARGO_PKG_VERSION").to_owned(), status }
+    /// As this program gets on; `position` is that after the status.
+    pub fn of(status: Status, position: u64) -> Report {
+        Report { version: env!("CARGO_PKG_VERSION").to_owned(), position, status }
     }
 }
 
@@ -82,8 +85,9 @@ pub fn run() -> Result<(), Reported> {
         Some(address) => failed(format_args!("control: netlink, or FPM at {address}: {e}")),
         None => failed(format_args!("control: netlink: {e}")),
     })?;
+    let log = side.log().clone();
     let mut alive = Alive { rounds: 0, since: Instant::now() };
-    match side.serve(|| alive.report(&handle)) {
+    match side.serve(|| alive.report(&handle, &log)) {
         Ok(()) | Err(ChannelError::Closed) => Ok(()),
         Err(e) => Err(failed(format_args!("control: {e}"))),
     }
@@ -107,12 +111,13 @@ struct Alive {
 
 impl Alive {
     /// What the router is told; nothing if the thread hangs, so that the router ends this process.
-    fn report(&mut self, handle: &Handle) -> Option<Vec<u8>> {
+    fn report(&mut self, handle: &Handle, log: &Log) -> Option<Vec<u8>> {
         let status = handle.status();
         if status.rounds != self.rounds {
             *self = Alive { rounds: status.rounds, since: Instant::now() };
         }
         let lives = self.since.elapsed() < HANGS;
-        lives.then(|| serde_json::to_vec(&Report::of(status)).unwrap_or_default())
+        let report = Report::of(status, log.ring().position());
+        lives.then(|| serde_json::to_vec(&report).unwrap_or_default())
     }
 }

@@ -1,7 +1,7 @@
 //! The control side of a router: a thread of it, or a process of its own.
 
 use super::apart::{Report, Task};
-use super::supervise::Supervisor;
+use super::supervise::{Seen, Supervisor};
 use crate::api::Controlled;
 use crate::run::Service;
 use control::{Cables, Control, Handle, Settings, Source, Tables};
@@ -70,24 +70,23 @@ impl ControlSide {
 
 impl Controlled for ControlSide {
     fn row(&self) -> Value {
-        let (mode, pid, since, starts, synced, last_end, report) = match self {
+        let (mode, pid, since, starts, in_step, last_end, report) = match self {
             ControlSide::Thread(handle, since) => {
                 let status = handle.status();
-                let synced = status.synced && status.published;
-                ("thread", Some(std::process::id()), *since, 1, synced, None, Report::of(status))
+                ("thread", Some(std::process::id()), *since, 1, true, None, Report::of(status, 0))
             }
             ControlSide::Process(supervisor) => {
-                let seen = supervisor.seen();
-                let synced = seen.synced && seen.report.status.synced;
-                ("process", seen.pid, seen.since, seen.starts, synced, seen.last_end, seen.report)
+                let Seen { pid, since, starts, in_step, last_end, report, .. } = supervisor.seen();
+                ("process", pid, since, starts, in_step, last_end, report)
             }
         };
         let status = report.status;
-        let state = match (pid, synced, status.holding) {
-            (None, ..) => "ended",
-            (Some(_), true, _) => "in step",
-            (Some(_), false, true) => "waiting for FRR",
-            (Some(_), false, false) => "starting",
+        let state = match () {
+            () if pid.is_none() => "ended",
+            () if !in_step => "starting",
+            () if !status.kernel => "reading again",
+            () if !status.synced => "waiting for FRR",
+            () => "in step",
         };
         json!({
             "runs_as": mode,
@@ -96,7 +95,7 @@ impl Controlled for ControlSide {
             "since_s": since.elapsed().as_secs(),
             "starts": starts,
             "restarts": starts.saturating_sub(1),
-            "synced": synced,
+            "synced": state == "in step",
             "last_end": last_end,
             "version": report.version,
             "netlink_messages": status.netlink.messages,

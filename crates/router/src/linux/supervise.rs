@@ -38,8 +38,8 @@ pub struct Seen {
     pub since: Instant,
     /// Processes started so far.
     pub starts: u64,
-    /// The tables have everything that it has.
-    pub synced: bool,
+    /// The tables have had everything that the kernel had when it was started.
+    pub in_step: bool,
     /// How the last one ended.
     pub last_end: Option<String>,
     /// What it last said.
@@ -82,7 +82,7 @@ impl Supervisor {
             pid: None,
             since: Instant::now(),
             starts: 0,
-            synced: false,
+            in_step: false,
             last_end: None,
             report: Report::default(),
             in_a_row: 0,
@@ -110,7 +110,7 @@ impl Supervisor {
         loop {
             let seen = self.seen();
             let ended = seen.last_end.unwrap_or_default();
-            if seen.synced {
+            if seen.in_step {
                 return Ok(());
             } else if seen.in_a_row >= FIRST_TRIES {
                 return Err(format!("the control side does not start ({ended})"));
@@ -190,22 +190,20 @@ impl Watching {
             let mut seen = shared.seen();
             (seen.pid, seen.since) = (Some(child.id()), Instant::now());
             seen.starts += 1;
-            seen.report = Report::default();
+            (seen.report, seen.in_step) = (Report::default(), false);
         }
-        let restarts = |starts: u64| starts.saturating_sub(1);
         let service = &self.service;
-        let ended = follow(stream, &mut self.replica, &shared.reins, |report, synced| {
+        let ended = follow(stream, &mut self.replica, &shared.reins, |report, position| {
             let mut seen = shared.seen();
             if let Some(report) = report.and_then(|report| serde_json::from_slice(report).ok()) {
                 seen.report = report;
             }
-            if synced && !seen.synced && restarts(seen.starts) > 0 {
-                let after = seen.since.elapsed().as_secs_f64();
-                let pid = seen.pid.unwrap_or(0);
-                eprintln!("routebricks: control: process {pid} is in step after {after:.2} s");
-                service.status(&format!("running; the control side was started {} times", seen.starts));
+            let Report { status, position: needed, .. } = &seen.report;
+            let has_all = status.kernel && status.published && position.is_some_and(|at| at >= *needed);
+            if has_all && !seen.in_step {
+                seen.in_step = true;
+                tell_in_step(&seen, service);
             }
-            seen.synced = synced;
         });
         let status = end(&mut child);
         match ended {
@@ -220,11 +218,11 @@ impl Watching {
         let mut seen = self.shared.seen();
         // A program from the file that has not come to anything is not tried again.
         self.own = !asked;
-        let was_long = seen.synced && begun.elapsed() >= LONG;
+        let was_long = seen.in_step && begun.elapsed() >= LONG;
         seen.in_a_row = if asked || was_long { 0 } else { seen.in_a_row + 1 };
         let pause = pause(seen.in_a_row);
         let pid = seen.pid.take().map_or(String::new(), |pid| format!(" {pid}"));
-        (seen.since, seen.synced, seen.last_end) = (Instant::now(), false, Some(ended.to_owned()));
+        (seen.since, seen.in_step, seen.last_end) = (Instant::now(), false, Some(ended.to_owned()));
         drop(seen);
         let when = if pause.is_zero() { "now".to_owned() } else { format!("in {} ms", pause.as_millis()) };
         eprintln!(
@@ -232,6 +230,15 @@ impl Watching {
         );
         self.service.status(&format!("the control side ended ({ended}); packets are forwarded as before"));
         pause
+    }
+}
+
+/// Says that a process that is not the first has come to know everything.
+fn tell_in_step(seen: &Seen, service: &Service) {
+    if seen.starts > 1 {
+        let (pid, after) = (seen.pid.unwrap_or(0), seen.since.elapsed().as_secs_f64());
+        eprintln!("routebricks: control: process {pid} is in step after {after:.2} s");
+        service.status(&format!("running; the control side was started {} times", seen.starts));
     }
 }
 

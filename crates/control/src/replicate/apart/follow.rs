@@ -47,7 +47,7 @@ impl Reins {
 }
 
 /// Makes in the tables of `replica` what a control process says, until that ends, says nothing for a while, or somebody
-/// pulls at the reins, which is no error. `tell` is called with the reports, and whether the tables have everything.
+/// pulls at the reins, which is no error. `tell` is called with the reports, and how far the tables have come if they are whole.
 ///
 /// # Errors
 /// Why it has ended. The tables stay as they are.
@@ -55,7 +55,7 @@ pub fn follow(
     stream: UnixStream,
     replica: &mut Replica,
     reins: &Reins,
-    mut tell: impl FnMut(Option<&[u8]>, bool),
+    mut tell: impl FnMut(Option<&[u8]>, Option<u64>),
 ) -> Result<(), ChannelError> {
     let mut pipe = Pipe::new(stream)?;
     pipe.out().extend(replica.hello_anew("router"));
@@ -65,7 +65,7 @@ pub fn follow(
         let moved = pipe.turn(|kind, body, out| {
             came = true;
             if let Message::Report(report) = Message::decode(kind, body)? {
-                tell(Some(report), replica.is_synced());
+                tell(Some(report), replica.is_synced().then(|| replica.position()));
             }
             match replica.take(kind, body)? {
                 Answer::None => {}
@@ -76,7 +76,7 @@ pub fn follow(
         })?;
         if replica.is_synced() != synced {
             synced = replica.is_synced();
-            tell(None, synced);
+            tell(None, synced.then(|| replica.position()));
         }
         let now = Instant::now();
         if came {

@@ -65,6 +65,8 @@ impl Pipe {
                 }
                 Err(e) if e.kind() == io::ErrorKind::WouldBlock => break,
                 Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
+                // It has ended without having read everything.
+                Err(e) if e.kind() == io::ErrorKind::ConnectionReset => return Err(ChannelError::Closed),
                 Err(e) => return Err(e.into()),
             }
         }
@@ -83,7 +85,9 @@ impl Pipe {
                 }
                 Err(e) if e.kind() == io::ErrorKind::WouldBlock => return Ok(moved),
                 Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
-                Err(e) if e.kind() == io::ErrorKind::BrokenPipe => return Err(ChannelError::Closed),
+                Err(e) if matches!(e.kind(), io::ErrorKind::BrokenPipe | io::ErrorKind::ConnectionReset) => {
+                    return Err(ChannelError::Closed);
+                }
                 Err(e) => return Err(e.into()),
             }
         }

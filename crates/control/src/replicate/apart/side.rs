@@ -17,6 +17,8 @@ use std::time::{Duration, Instant};
 
 /// The router has so long to say hello, and to tell what is in its tables.
 const PATIENCE: Duration = Duration::from_secs(30);
+/// How often it says how it gets on.
+const REPORT: Duration = Duration::from_millis(250);
 /// What the router is called among those that follow.
 const ROUTER: &str = "router";
 
@@ -58,8 +60,9 @@ impl Side {
         self.found
     }
 
-    /// Sends the router what changes, from when the tables are [whole](Log::set_ready), until the router is gone. Once a
-    /// second, and when the tables are whole, it says what `report` says; `None` stops it from saying that it lives.
+    /// Sends the router what changes, from when the tables are [whole](Log::set_ready), until the router is gone. Some
+    /// times a second, and when the router has everything for the first time, it says what `report` says; `None` stops it
+    /// from saying that it lives.
     ///
     /// # Errors
     /// Always, why it has ended: [`Closed`](ChannelError::Closed) when the router is gone.
@@ -69,16 +72,18 @@ impl Side {
         let (oldest, newest) = self.versions;
         let (life, position) = if self.found { (log.life(), FIRST) } else { (0, 0) };
         let hello = Hello { oldest, newest, life, position, name: ROUTER };
-        let (mut feed, mut session, mut said) = (None::<Feed>, 0, None::<Instant>);
+        let (mut feed, mut session, mut said, mut is_behind) = (None::<Feed>, 0, None::<Instant>, true);
         loop {
             self.waker.rest();
             if feed.is_none() && log.is_ready() {
                 let (begun, resumes) = Feed::new(&log, &hello, self.pipe.out())?;
                 session = log.nodes.connect(ROUTER, resumes);
                 feed = Some(begun);
-                said = None;
             }
-            if said.is_none_or(|said| said.elapsed() >= ALIVE) {
+            if is_behind && self.pipe.is_idle() && feed.as_ref().is_some_and(|feed| !feed.has_more()) {
+                (is_behind, said) = (false, None);
+            }
+            if said.is_none_or(|said| said.elapsed() >= REPORT) {
                 said = Some(Instant::now());
                 if let Some(report) = report() {
                     self.pipe.out().extend(Message::Report(&report).encode());
@@ -97,7 +102,7 @@ impl Side {
             })?;
             let has_more = self.pipe.is_idle() && feed.as_ref().is_some_and(Feed::has_more);
             if !moved && !has_more {
-                self.pipe.wait(&self.waker, ALIVE / 4);
+                self.pipe.wait(&self.waker, REPORT);
             }
         }
     }
