@@ -14,6 +14,10 @@ use std::sync::{Arc, Mutex};
 /// Interfaces of ports 0, 1 and 2.
 const LINKS: [u32; 3] = [11, 12, 13];
 
+/// The one of which there is always a route, two with neighbours in them, and others.
+const PREFIXES: [&str; 6] =
+    ["0.0.0.0/0", "10.0.11.0/24", "10.0.12.0/24", "20.0.0.0/16", "21.0.0.0/16", "21.0.0.0/24"];
+
 fn tables() -> Tables {
     Tables {
         routes4: Arc::new(RouteTable::new(LinearTable::new())),
@@ -97,9 +101,9 @@ fn message() -> impl Strategy<Value = Message> {
             Message::NextHop(if there { Action::Replace } else { Action::Remove }, NextHopObject { id, to })
         });
     prop_oneof![
-        4 => (0..8u8, hops, 0..4u8).prop_map(|(n, hops, kind)| {
+        4 => (0..PREFIXES.len(), hops, 0..4u8).prop_map(|(n, hops, kind)| {
             let action = if kind == 0 { Action::Remove } else { Action::Replace };
-            route(action, &format!("20.{n}.0.0/16"), hops)
+            route(action, PREFIXES[n], hops)
         }),
         2 => (0..3usize, 1..4u8, state).prop_map(|(i, last, state)| neighbour(LINKS[i], last, state)),
         1 => (0..3usize, any::<bool>(), any::<bool>()).prop_map(|(i, up, c)| link(LINKS[i], up, up && c)),
@@ -177,14 +181,17 @@ proptest! {
         let (mut kernel, mut frr) = (Model::default(), Model::default());
         all.iter().filter(|message| !is_frr(message)).for_each(|message| kernel.apply(message.clone(), false));
         let whole = model(&all);
-        let objects: Vec<_> = whole.next_hops.iter().map(|(id, to)| (id, to.clone())).collect();
-        for (id, to) in objects {
-            frr.apply(Message::NextHop(Action::Replace, NextHopObject { id, to }), false);
-        }
         let mut publisher = Publisher::new(tables.clone(), &LINKS);
         let mut reader = Reader::new();
         prop_assert_eq!(publisher.is_holding(), !before.is_empty());
         while publisher.publish(&mut kernel, Some(&mut frr), &mut reader) {}
+        prop_assert_eq!(&meanings(&tables), &before);
+        let objects: Vec<_> = whole.next_hops.iter().map(|(id, to)| (id, to.clone())).collect();
+        for (id, to) in objects {
+            frr.apply(Message::NextHop(Action::Replace, NextHopObject { id, to }), false);
+        }
+        while publisher.publish(&mut kernel, Some(&mut frr), &mut reader) {}
+        prop_assert_eq!(&meanings(&tables), &before);
         let mut late = Vec::new();
         for (n, (prefix, list)) in whole.routes4.table(MAIN_TABLE).enumerate() {
             let entry = list.iter().next().unwrap();

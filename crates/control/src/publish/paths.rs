@@ -83,7 +83,8 @@ impl View<'_> {
             })
     }
 
-    /// True if what the tables have of `prefix` is to stay although nothing is known of it.
+    /// True if the tables are to stay as they are at `prefix`, of which nothing is known yet. Neither is then what network
+    /// a neighbour is in.
     pub fn holds<A: In>(&self, prefix: Prefix<A>) -> bool {
         self.is_partial && self.entries(prefix).next().is_none()
     }

@@ -64,7 +64,7 @@ impl<A: In> Half<'_, A> {
             let new = view.next_hop(prefix);
             match new {
                 new if new == old => continue,
-                _ if old.is_some() && view.holds(prefix) => continue,
+                _ if view.holds(prefix) => continue,
                 Some(next_hop) => changes.push(RouteChange::Set(Route { prefix, next_hop })),
                 None => changes.push(RouteChange::Remove(prefix, None)),
             }
