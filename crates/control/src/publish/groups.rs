@@ -64,6 +64,10 @@ impl Sets {
         if !far.next_hops.iter().any(is_set) {
             return;
         }
+        // Whoever follows these tables may hold any of them.
+        for hop in far.next_hops.iter().filter(|hop| is_set(hop)) {
+            self.sets.entry(hop.port).or_default();
+        }
         let mut users = vec![0; far.next_hops.len()];
         for (_, hop) in &far.rib {
             if let Some(count) = users.get_mut(hop.index()) {
@@ -74,7 +78,6 @@ impl Sets {
             self.sets.entry(hop.port).or_default().users += count;
         }
         for (hop, group) in adjacencies.known_groups().iter().filter(|(hop, _)| is_set(hop)) {
-            self.sets.entry(hop.port).or_default();
             let of = |member: &Member| Some((*far.next_hops.get(member.hop.index())?, member.weight));
             let members: Option<Vec<_>> = group.members().iter().map(of).collect();
             if let Some(mut members) = members.filter(|members| !members.is_empty()) {

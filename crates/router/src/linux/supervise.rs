@@ -7,7 +7,7 @@ use crate::run::Service;
 use control::Tables;
 use control::replicate::Replica;
 use control::replicate::apart::{ChannelError, Reins, follow};
-use std::io;
+use std::io::{self, Write};
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt;
@@ -225,19 +225,24 @@ impl Watching {
         (seen.since, seen.in_step, seen.last_end) = (Instant::now(), false, Some(ended.to_owned()));
         drop(seen);
         let when = if pause.is_zero() { "now".to_owned() } else { format!("in {} ms", pause.as_millis()) };
-        eprintln!(
-            "routebricks: control: process{pid} ended ({ended}); packets are forwarded as before, and it is started again {when}"
-        );
+        say(&format!(
+            "process{pid} ended ({ended}); packets are forwarded as before, and it is started again {when}"
+        ));
         self.service.status(&format!("the control side ended ({ended}); packets are forwarded as before"));
         pause
     }
+}
+
+/// If standard error is gone there is nobody to tell, and nothing may end this thread.
+fn say(what: &str) {
+    let _ = writeln!(io::stderr(), "routebricks: control: {what}");
 }
 
 /// Says that a process that is not the first has come to know everything.
 fn tell_in_step(seen: &Seen, service: &Service) {
     if seen.starts > 1 {
         let (pid, after) = (seen.pid.unwrap_or(0), seen.since.elapsed().as_secs_f64());
-        eprintln!("routebricks: control: process {pid} is in step after {after:.2} s");
+        say(&format!("process {pid} is in step after {after:.2} s"));
         service.status(&format!("running; the control side was started {} times", seen.starts));
     }
 }
@@ -265,7 +270,7 @@ fn start(program: &Path, task: &Task) -> io::Result<(Child, UnixStream)> {
     if let Some(input) = child.stdin.take()
         && let Err(e) = serde_json::to_writer(input, task)
     {
-        eprintln!("warning: control: process {}: {e}", child.id());
+        say(&format!("process {}: {e}", child.id()));
     }
     Ok((child, ours))
 }

@@ -371,6 +371,26 @@ fn it_is_started_again_by_command_and_ends_with_the_router() -> Result<()> {
     Ok(())
 }
 
+/// One that stands still is killed after ten seconds.
+#[test]
+fn it_hangs() -> Result<()> {
+    if netns::skipped() {
+        return Ok(());
+    }
+    let _turn = alone();
+    let stage = stage(&[])?;
+    fixed_routes(&stage)?;
+    let pid = process(&stage)?.ok_or_else(|| Error::new("no control side"))?;
+    let begun = Instant::now();
+    signal(pid, Signal::SIGSTOP)?;
+    wait_for_next(&stage, pid, false)?;
+    println!("another one is in step after {:.1} s", begun.elapsed().as_secs_f64());
+    assert!(begun.elapsed() > Duration::from_secs(9));
+    let end = stage.router.control()?["last_end"].as_str().unwrap_or_default().to_owned();
+    assert!(end.starts_with("nothing was heard within 10s; signal: 9"), "{end}");
+    stage.end()
+}
+
 #[test]
 fn it_may_be_a_thread() -> Result<()> {
     if netns::skipped() {
