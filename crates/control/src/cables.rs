@@ -20,12 +20,13 @@ pub struct Cables {
     socket: NetlinkSocket,
     /// Port numbers by interface number there.
     ports: HashMap<u32, usize>,
-    carriers: Vec<bool>,
+    /// What was told of each port.
+    carriers: Vec<Option<bool>>,
 }
 
 impl Cables {
-    /// Listens in the current network namespace; `links` are the numbers of the ports' interfaces there, by port. All
-    /// count as plugged in until the kernel says otherwise.
+    /// Listens in the current network namespace; `links` are the numbers of the ports' interfaces there, by port. How
+    /// they are at first is news.
     ///
     /// # Errors
     /// Those of the system.
@@ -42,7 +43,7 @@ impl Cables {
         socket.send(&dump(Topic::Links, 1))?;
         let ports: HashMap<u32, usize> = links.into_iter().collect();
         let count = ports.values().max().map_or(0, |last| last + 1);
-        Ok(Cables { socket, ports, carriers: vec![true; count] })
+        Ok(Cables { socket, ports, carriers: vec![None; count] })
     }
 
     /// What has changed since the last call: port and carrier.
@@ -68,8 +69,8 @@ impl Cables {
 
     fn note(&mut self, link: u32, carrier: bool, news: &mut Vec<(usize, bool)>) {
         let Some(port) = self.ports.get(&link).copied() else { return };
-        if let Some(old) = self.carriers.get_mut(port).filter(|old| **old != carrier) {
-            *old = carrier;
+        if let Some(old) = self.carriers.get_mut(port).filter(|old| **old != Some(carrier)) {
+            *old = Some(carrier);
             news.push((port, carrier));
         }
     }

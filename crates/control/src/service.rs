@@ -35,8 +35,13 @@ const CONFIRM_MOST: usize = 1024;
 
 /// So long at most it waits at the start for all that the kernel has, to publish it in one go.
 const START: Duration = Duration::from_secs(5);
+/// The same if the tables have what was there before, which is good enough for a while.
+const START_AGAIN: Duration = Duration::from_secs(30);
 /// How often it asks the kernel to find out neighbours that groups of next hops lack.
 const ASK: Duration = Duration::from_secs(1);
+
+/// How often it looks around even if nothing happens, so that others see that it does.
+const ROUND: Duration = Duration::from_secs(1);
 
 /// Where routes come from; the kernel's local table is always used.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -65,10 +70,13 @@ impl Settings {
 }
 
 /// What there is to see from outside.
-#[derive(Clone, Debug, Default, serde::Serialize)]
+#[derive(Clone, Debug, Default, serde::Serialize, serde::Deserialize)]
+#[serde(default)]
 pub struct Status {
     /// Everything that the kernel has was read, and FRR has sent its first lot.
     pub synced: bool,
+    /// Everything that the kernel has was read.
+    pub kernel: bool,
     /// Everything read was published.
     pub published: bool,
     /// Netlink.
@@ -77,6 +85,10 @@ pub struct Status {
     pub fpm_messages: Option<u64>,
     /// Tables.
     pub publish: publish::Counts,
+    /// Something from before the start is still in the tables because FRR has not sent its first lot.
+    pub holding: bool,
+    /// How often the thread has looked around: once a second at least, unless it hangs.
+    pub rounds: u64,
 }
 
 /// What the thread shares with others.
@@ -117,10 +129,19 @@ impl Handle {
 
     /// Waits until everything that was there is published; false if that takes longer than `limit`.
     pub fn wait(&self, limit: Duration) -> bool {
+        self.wait_until(limit, |status| status.synced && status.published)
+    }
+
+    /// Waits until everything that the kernel has is published, whether FRR has sent its first lot or not; false if that
+    /// takes longer than `limit`.
+    pub fn wait_for_kernel(&self, limit: Duration) -> bool {
+        self.wait_until(limit, |status| status.kernel && status.published)
+    }
+
+    fn wait_until(&self, limit: Duration, is_done: impl Fn(&Status) -> bool) -> bool {
         let deadline = Instant::now() + limit;
         loop {
-            let status = self.status();
-            if status.synced && status.published {
+            if is_done(&self.status()) {
                 return true;
             }
             if Instant::now() >= deadline {
@@ -149,6 +170,9 @@ pub struct Control {
     follower: Follower,
     publisher: Publisher,
     reclaim: Option<Reclaim>,
+    /// Whoever follows has FRR's routes from before, or none.
+    is_apart: bool,
+    rounds: u64,
     cables: Option<Cables>,
     wake: Arc<EventFd>,
     shared: Arc<Shared>,
@@ -165,7 +189,7 @@ impl Control {
     /// # Errors
     /// If a socket or the thread cannot be had.
     pub fn start(settings: &Settings, cables: Option<Cables>, tables: Tables) -> io::Result<Handle> {
-        Control::start_for(settings, cables, tables, None)
+        Control::start_for(settings, cables, tables, None, false)
     }
 
     /// As [`start`](Self::start), for other nodes as well: those that follow the log of these tables
@@ -178,7 +202,17 @@ impl Control {
         cables: Option<Cables>,
         log: &Arc<Log>,
     ) -> io::Result<Handle> {
-        Control::start_for(settings, cables, log.tables().clone(), Some(Reclaim::new(log)))
+        Control::start_for(settings, cables, log.tables().clone(), Some(Reclaim::new(log)), false)
+    }
+
+    /// As [`start_replicated`](Self::start_replicated), for one router that follows and keeps its tables when this process
+    /// ends ([`apart`](crate::replicate::apart)): the tables are those of the router, or empty. FRR is not waited for:
+    /// what was there stays until it has sent its first lot.
+    ///
+    /// # Errors
+    /// If a socket or the thread cannot be had.
+    pub fn start_apart(settings: &Settings, cables: Option<Cables>, log: &Arc<Log>) -> io::Result<Handle> {
+        Control::start_for(settings, cables, log.tables().clone(), Some(Reclaim::new(log)), true)
     }
 
     fn start_for(
@@ -186,6 +220,7 @@ impl Control {
         cables: Option<Cables>,
         tables: Tables,
         reclaim: Option<Reclaim>,
+        is_apart: bool,
     ) -> io::Result<Handle> {
         let shared = Arc::new(Shared::default());
         let listener = match settings.source {
@@ -205,6 +240,8 @@ impl Control {
             follower: Follower::new(),
             publisher: Publisher::new(tables, &settings.ports),
             reclaim,
+            is_apart,
+            rounds: 0,
             cables,
             wake: wake.clone(),
             shared: shared.clone(),
@@ -234,10 +271,14 @@ impl Control {
                 self.read_fpm(frr);
             }
             self.confirm(kernel);
+            self.rounds += 1;
             if self.is_starting() {
                 more = false;
                 self.tell(true);
                 continue;
+            }
+            if self.publisher.is_holding() && self.has_all() {
+                self.publisher.sweep();
             }
             more = self.publisher.publish(kernel, frr.as_mut(), &mut reader);
             self.ask();
@@ -259,8 +300,11 @@ impl Control {
         if self.publisher.wanted().next().is_some() {
             limit = limit.min(ASK);
         }
+        if self.is_apart {
+            limit = limit.min(ROUND);
+        }
         if self.is_starting() {
-            limit = limit.min(START.saturating_sub(now));
+            limit = limit.min(self.start_limit().saturating_sub(now));
         }
         let limit = if more { Duration::ZERO } else { limit + Duration::from_millis(1) };
         let limit = PollTimeout::try_from(limit).unwrap_or(PollTimeout::ZERO);
@@ -276,7 +320,17 @@ impl Control {
 
     /// True until everything that was there at the start has been read: none of it is published before.
     fn is_starting(&self) -> bool {
-        !self.publisher.has_started() && !self.follower.is_synced() && self.now() < START
+        !self.publisher.has_started() && !self.follower.is_synced() && self.now() < self.start_limit()
+    }
+
+    fn start_limit(&self) -> Duration {
+        if self.publisher.is_holding() { START_AGAIN } else { START }
+    }
+
+    /// True if everything that the kernel and FRR have was read.
+    fn has_all(&self) -> bool {
+        let frr = || self.connection.as_ref().is_some_and(|(_, session)| session.is_synced());
+        self.follower.is_synced() && (self.listener.is_none() || frr())
     }
 
     fn read_cables(&mut self) {
@@ -382,17 +436,20 @@ impl Control {
 
     fn tell(&self, more: bool) {
         let fpm = self.connection.as_ref().map(|(_, session)| session);
-        let frr_synced = self.listener.is_none() || fpm.is_some_and(Session::is_synced);
-        let synced = self.follower.is_synced() && frr_synced;
-        if let Some(reclaim) = self.reclaim.as_ref().filter(|_| synced && !more) {
-            reclaim.log().set_ready();
-        }
+        let synced = self.has_all();
+        let is_whole = !more && (synced || self.is_apart && self.follower.is_synced());
         *lock(&self.shared.status) = Status {
             synced,
+            kernel: self.follower.is_synced(),
             published: !more,
             netlink: self.follower.counts,
             fpm_messages: fpm.map(|session| session.messages),
             publish: self.publisher.counts,
+            holding: self.publisher.is_holding(),
+            rounds: self.rounds,
         };
+        if let Some(reclaim) = self.reclaim.as_ref().filter(|_| is_whole) {
+            reclaim.log().set_ready();
+        }
     }
 }

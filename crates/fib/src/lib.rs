@@ -47,6 +47,7 @@ mod route_table;
 mod simd;
 mod stat;
 mod synth;
+mod unread;
 
 pub use adjacency::{
     Adjacencies, Adjacency, AdjacencyChanges, AdjacencyEvent, AdjacencySnapshot, AdjacencyWatch, Forwarding,
@@ -70,3 +71,4 @@ pub use route_table::{
 };
 pub use stat::{LengthRow, MemoryRow, TableStat, stat4, stat6};
 pub use synth::{MAX_ROUTES, Synth, SynthError, synth};
+pub use unread::Unread;

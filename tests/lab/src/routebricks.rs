@@ -142,6 +142,17 @@ impl Routebricks {
         }
     }
 
+    /// What there is to see of its control side.
+    pub fn control(&self) -> Result<Value> {
+        let row = self.rows("control")?.into_iter().next();
+        row.ok_or_else(|| Error::new("there is no control side"))
+    }
+
+    /// `routebricks restart-control`: what it prints.
+    pub fn restart_control(&self) -> Result<String> {
+        self.beside(&["restart-control".to_owned()])
+    }
+
     /// Packets lost so far, by element and reason: `element.reason`.
     pub fn losses(&self) -> Result<BTreeMap<String, u64>> {
         let loss = |row: &Value| Some((row["loss"].as_str()?.to_owned(), row["packets"].as_u64()?));

@@ -16,7 +16,8 @@ const PATIENCE: Duration = Duration::from_secs(5);
 const ASK_AGAIN: [i32; 2] = [16, 4];
 
 /// What has happened so far.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[serde(default)]
 pub struct Counts {
     /// Messages read, of dumps too.
     pub messages: u64,

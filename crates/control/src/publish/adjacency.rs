@@ -1,6 +1,6 @@
 //! Neighbours and next-hop objects as adjacencies.
 
-use super::groups::standing_for;
+use super::groups::{is_set, standing_for};
 use super::paths::{In, View};
 use super::{BLACKHOLE, Half, OBJECTS, object_number};
 use epoch::Reader;
@@ -17,6 +17,8 @@ pub struct Changes<'a> {
     pub every: bool,
     /// The objects that have an adjacency or a group of their own.
     pub objects: &'a HashSet<u32>,
+    /// Objects that are not among these are gone.
+    pub are_all: bool,
 }
 
 impl<A: In> Half<'_, A> {
@@ -41,8 +43,9 @@ impl<A: In> Half<'_, A> {
             note(standing_for(OBJECTS + id), single);
         }
         // Objects that went.
-        let is_gone =
-            |hop: &NextHop| object_number(hop.port).is_some_and(|id| !changes.objects.contains(&id));
+        let is_gone = |hop: &NextHop| {
+            changes.are_all && object_number(hop.port).is_some_and(|id| !changes.objects.contains(&id))
+        };
         let gone = self.adjacencies.known().into_iter().map(|(hop, _)| hop).filter(is_gone);
         news.adjacencies.extend(gone.map(|hop| (hop, None)));
         let gone = self.adjacencies.known_groups().into_iter().map(|(hop, _)| hop).filter(is_gone);
@@ -60,6 +63,29 @@ impl<A: In> Half<'_, A> {
         for (port, ways) in used {
             news.groups.extend(self.group(view, &ways, port));
         }
+        let count = news.len() as u64;
+        if count > 0 {
+            reader.quiescent();
+            self.adjacencies.change(news, self.routes.next_hops(reader));
+        }
+        count
+    }
+}
+
+impl<A: In> Half<'_, A> {
+    /// Removes the adjacencies and groups that were in the tables at the start and that nothing is known of, when no
+    /// route leads to them any more; returns how many.
+    pub fn sweep(&mut self, view: &View<'_>, objects: &HashSet<u32>, reader: &mut Reader) -> u64 {
+        let link = |port: u32| view.ports.iter().find(|(_, other)| **other == port).map(|(link, _)| *link);
+        let is_gone = |hop: &NextHop| match (object_number(hop.port), hop.gateway) {
+            (Some(id), _) => !objects.contains(&id),
+            (None, Some(ip)) => link(hop.port).and_then(|link| view.adjacency::<A>(link, ip)).is_none(),
+            (None, None) => is_set(hop) && !view.sets::<A>().is_used(hop.port),
+        };
+        let adjacencies = self.adjacencies.known().into_iter().map(|(hop, _)| hop).filter(is_gone);
+        let adjacencies: Vec<_> = adjacencies.map(|hop| (hop, None)).collect();
+        let groups = self.adjacencies.known_groups().into_iter().map(|(hop, _)| hop).filter(is_gone);
+        let news = AdjacencyChanges { adjacencies, groups: groups.map(|hop| (hop, None)).collect() };
         let count = news.len() as u64;
         if count > 0 {
             reader.quiescent();

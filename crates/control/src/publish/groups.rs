@@ -5,11 +5,11 @@
 //! when that changes one group does, however many routes there are.
 
 use super::paths::{In, View};
-use super::{Half, SETS, SETS_END};
+use super::{Half, SETS, SETS_END, Tables};
 use crate::netlink::Hop;
-use fib::{Address, AdjacencyChanges, Family, HopGroup, NextHop, NextHopId};
+use fib::{Address, Adjacencies, AdjacencyChanges, Family, HopGroup, Member, NextHop, NextHopId, RouteTable};
 use std::cell::{RefCell, RefMut};
-use std::collections::{BTreeSet, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::net::IpAddr;
 
 /// Ways with weights from 1.
@@ -35,36 +35,114 @@ pub fn is_set(hop: &NextHop) -> bool {
 #[derive(Debug, Default)]
 pub struct Sets {
     ports: HashMap<Ways, u32>,
-    sets: Vec<(Ways, usize)>,
+    sets: HashMap<u32, Set>,
     used: BTreeSet<u32>,
+    /// Groups of sets that were in the tables at the start, by their members.
+    found: HashMap<Members, u32>,
+    /// Of those, which were recognized just now.
+    recognized: Vec<NextHop>,
+    /// Numbers up to here are taken.
+    next: u32,
+}
+
+/// Next hops with weights, in order.
+type Members = Box<[(NextHop, u32)]>;
+
+#[derive(Debug, Default)]
+struct Set {
+    /// Unknown of one that was in the tables at the start until it is recognized.
+    ways: Option<Ways>,
+    /// Routes that lead over it.
+    users: usize,
 }
 
 impl Sets {
-    /// The port number that stands for these ways; `None` when there are no numbers left.
-    pub fn port(&mut self, ways: &[(Hop, u32)]) -> Option<u32> {
+    /// Takes note of the sets that are in tables. What their ways are is not known there, but those of a group whose
+    /// members can all be used are its members.
+    pub fn find<A: Address>(&mut self, routes: &RouteTable<A>, adjacencies: &Adjacencies) {
+        let far = routes.snapshot(|| ());
+        if !far.next_hops.iter().any(is_set) {
+            return;
+        }
+        // Whoever follows these tables may hold any of them.
+        for hop in far.next_hops.iter().filter(|hop| is_set(hop)) {
+            self.sets.entry(hop.port).or_default();
+        }
+        let mut users = vec![0; far.next_hops.len()];
+        for (_, hop) in &far.rib {
+            if let Some(count) = users.get_mut(hop.index()) {
+                *count += 1;
+            }
+        }
+        for (hop, count) in far.next_hops.iter().zip(users).filter(|(hop, count)| is_set(hop) && *count > 0) {
+            self.sets.entry(hop.port).or_default().users += count;
+        }
+        for (hop, group) in adjacencies.known_groups().iter().filter(|(hop, _)| is_set(hop)) {
+            let of = |member: &Member| Some((*far.next_hops.get(member.hop.index())?, member.weight));
+            let members: Option<Vec<_>> = group.members().iter().map(of).collect();
+            if let Some(mut members) = members.filter(|members| !members.is_empty()) {
+                members.sort_unstable();
+                self.found.entry(members.into()).or_insert(hop.port);
+            }
+        }
+    }
+
+    /// The port number that stands for these ways, which lead out of `ports`; `None` when there are no numbers left.
+    pub fn port(&mut self, ways: &[(Hop, u32)], ports: &BTreeMap<u32, u32>) -> Option<u32> {
         let mut ways: Ways = ways.into();
         ways.sort_unstable();
         if let Some(port) = self.ports.get(&ways) {
             return Some(*port);
         }
-        let port = u32::try_from(self.sets.len()).ok()?.checked_add(SETS).filter(|port| *port < SETS_END)?;
+        let port = match self.recognize(&ways, ports) {
+            Some(port) => port,
+            None => self.unused()?,
+        };
         self.ports.insert(ways.clone(), port);
-        self.sets.push((ways, 0));
+        let set = self.sets.entry(port).or_default();
+        set.ways = Some(ways);
+        if set.users > 0 {
+            self.used.insert(port);
+        }
+        Some(port)
+    }
+
+    fn recognize(&mut self, ways: &Ways, ports: &BTreeMap<u32, u32>) -> Option<u32> {
+        if self.found.is_empty() {
+            return None;
+        }
+        let mut members: Vec<(NextHop, u32)> = Vec::new();
+        for (hop, weight) in ways {
+            add(&mut members, NextHop { gateway: hop.gateway, port: *ports.get(&hop.link)? }, *weight);
+        }
+        members.sort_unstable();
+        let port = self.found.remove(&members[..])?;
+        self.recognized.push(standing_for(port));
+        Some(port)
+    }
+
+    /// A number that no set has.
+    fn unused(&mut self) -> Option<u32> {
+        let port = (SETS + self.next..SETS_END).find(|port| !self.sets.contains_key(port))?;
+        self.next = port - SETS + 1;
         Some(port)
     }
 
     /// Another route leads over the set: true if it is the first.
     fn take(&mut self, port: u32) -> bool {
-        let Some((_, users)) = self.sets.get_mut((port - SETS) as usize) else { return false };
-        *users += 1;
-        *users == 1 && self.used.insert(port)
+        let Some(set) = self.sets.get_mut(&port) else { return false };
+        set.users += 1;
+        set.users == 1 && self.used.insert(port)
     }
 
     /// A route does so no longer: true if it was the last.
     fn give_back(&mut self, port: u32) -> bool {
-        let Some((_, users)) = self.sets.get_mut((port - SETS) as usize) else { return false };
-        *users = users.saturating_sub(1);
-        *users == 0 && self.used.remove(&port)
+        let Some(set) = self.sets.get_mut(&port).filter(|set| set.users > 0) else { return false };
+        set.users -= 1;
+        if set.users == 0 {
+            self.used.remove(&port);
+        }
+        set.users == 0
     }
 
     /// Those that routes lead over, by port number.
@@ -72,14 +150,36 @@ impl Sets {
         self.used.iter().filter_map(|port| Some((*port, self.ways(*port)?))).collect()
     }
 
+    /// True if routes lead over it.
+    pub fn is_used(&self, port: u32) -> bool {
+        self.sets.get(&port).is_some_and(|set| set.users > 0)
+    }
+
     fn ways(&self, port: u32) -> Option<Ways> {
-        self.sets.get((port - SETS) as usize).map(|(ways, _)| ways.clone())
+        self.sets.get(&port)?.ways.clone()
+    }
+}
+
+/// Adds a way to others, with the weight of both if it is one of them.
+fn add(hops: &mut Vec<(NextHop, u32)>, hop: NextHop, weight: u32) {
+    match hops.iter_mut().find(|(other, _)| *other == hop) {
+        Some((_, sum)) => *sum = sum.saturating_add(weight),
+        None => hops.push((hop, weight)),
     }
 }
 
 /// The sets of both families.
 #[derive(Debug, Default)]
 pub struct AllSets([RefCell<Sets>; 2]);
+
+impl AllSets {
+    /// Takes note of the sets that are in tables.
+    pub fn find(&mut self, tables: &Tables) {
+        let AllSets([four, six]) = self;
+        four.get_mut().find(&tables.routes4, &tables.adjacencies4);
+        six.get_mut().find(&tables.routes6, &tables.adjacencies6);
+    }
+}
 
 impl View<'_> {
     /// The sets of a family.
@@ -116,11 +216,7 @@ impl<A: In> Half<'_, A> {
                 self.wanted.insert((hop.link, gateway));
                 continue;
             }
-            let hop = NextHop { gateway: Some(gateway), port: *out };
-            match hops.iter_mut().find(|(other, _)| *other == hop) {
-                Some((_, sum)) => *sum = sum.saturating_add(*weight),
-                None => hops.push((hop, *weight)),
-            }
+            add(&mut hops, NextHop { gateway: Some(gateway), port: *out }, *weight);
         }
         let names: Vec<NextHop> = hops.iter().map(|(hop, _)| *hop).collect();
         // Without numbers for them there is no group: packets are Linux's.
@@ -137,12 +233,18 @@ impl<A: In> Half<'_, A> {
     /// before the routes.
     pub fn take_sets(&mut self, view: &View<'_>, hops: &[NextHop]) {
         let mut news = AdjacencyChanges::default();
+        let recognized = std::mem::take(&mut view.sets::<A>().recognized);
         for hop in hops.iter().filter(|hop| is_set(hop)) {
             let first = view.sets::<A>().take(hop.port);
             let ways = view.sets::<A>().ways(hop.port);
             if let Some(ways) = ways.filter(|_| first) {
                 news.groups.extend(self.group(view, &ways, hop.port));
             }
+        }
+        // Their members may be others by now.
+        for hop in recognized {
+            let ways = view.sets::<A>().ways(hop.port);
+            news.groups.extend(ways.and_then(|ways| self.group(view, &ways, hop.port)));
         }
         if !news.is_empty() {
             self.adjacencies.change(news, &self.routes.next_hop_list());

@@ -79,7 +79,8 @@ impl Default for Tables {
 }
 
 /// What has been published so far.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[serde(default)]
 pub struct Counts {
     /// Changes of routes in the tables.
     pub route_changes: u64,
@@ -108,8 +109,20 @@ pub struct Publisher {
     /// Ports without a carrier, whatever their twins say.
     cut: HashSet<u32>,
     cables_changed: bool,
+    found: Found,
     /// What has been published so far.
     pub counts: Counts,
+}
+
+/// What becomes of what was in the tables at the start.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Found {
+    /// There is nothing of it left that is not known.
+    Known,
+    /// It stays: not everything has been told yet.
+    Held,
+    /// What is not known goes.
+    Swept,
 }
 
 /// One family of tables.
@@ -121,9 +134,13 @@ struct Half<'a, A: Address> {
 }
 
 impl Publisher {
-    /// A publisher for tables that are still empty. `ports` are the interface numbers of the twins, by port.
+    /// A publisher for tables that are still empty, or as an earlier one left them: then what is in them and has not been
+    /// told yet stays until [`sweep`](Self::sweep). `ports` are the interface numbers of the twins, by port.
     pub fn new(tables: Tables, ports: &[u32]) -> Publisher {
         let numbers = ports.iter().zip(0..).map(|(link, port)| (*link, port)).collect();
+        let is_empty = tables.routes4.is_empty() && tables.routes6.is_empty();
+        let mut sets = AllSets::default();
+        sets.find(&tables);
         Publisher {
             tables,
             ports: numbers,
@@ -133,10 +150,11 @@ impl Publisher {
             dirty4: Vec::new(),
             dirty6: Vec::new(),
             indirect: HashSet::new(),
-            sets: AllSets::default(),
+            sets,
             wanted: Wanted::new(),
             cut: HashSet::new(),
             cables_changed: false,
+            found: if is_empty { Found::Known } else { Found::Held },
             counts: Counts::default(),
         }
     }
@@ -144,27 +162,22 @@ impl Publisher {
     /// Publishes what has changed in `kernel`, and in `frr` if routes come from there. True if there is more to do,
     /// because there was very much.
     pub fn publish(&mut self, kernel: &mut Model, mut frr: Option<&mut Model>, reader: &mut Reader) -> bool {
-        let News { links, neighbours, objects, from4, from6 } = self.news(kernel, frr.as_deref_mut());
+        let News { links, neighbours, objects, near, from4, from6 } = self.news(kernel, frr.as_deref_mut());
         let view = View {
             kernel,
             routes: frr.as_deref().unwrap_or(kernel),
             ports: &self.ports,
             sets: &self.sets,
             cut: &self.cut,
+            is_partial: self.found == Found::Held,
         };
         let mut all = links == LinkNews::Usable;
         if !objects.is_empty() || all {
-            let indirect: HashSet<u32> =
-                view.routes.next_hops.iter().map(|(id, _)| id).filter(|id| view.is_indirect(*id)).collect();
+            let indirect = view.indirect();
             // Only then do routes over objects name something else than before.
             all |= indirect != self.indirect || objects.iter().any(|id| !indirect.contains(id));
             self.indirect = indirect;
         }
-        let near = !neighbours.is_empty()
-            || !objects.is_empty()
-            || links != LinkNews::None
-            || !self.started
-            || std::mem::take(&mut self.cables_changed);
         let every = links != LinkNews::None || !self.started;
         let tables = &self.tables;
         let (mut wanted4, mut wanted6) = (Wanted::new(), Wanted::new());
@@ -185,7 +198,9 @@ impl Publisher {
             half6.links(&view, &self.ports_by_number);
         }
         if near {
-            let changes = adjacency::Changes { neighbours: &neighbours, every, objects: &self.indirect };
+            let are_all = self.found == Found::Known;
+            let changes =
+                adjacency::Changes { neighbours: &neighbours, every, objects: &self.indirect, are_all };
             self.counts.adjacency_changes += half4.adjacencies(&view, &changes, reader);
             self.counts.adjacency_changes += half6.adjacencies(&view, &changes, reader);
         }
@@ -195,6 +210,11 @@ impl Publisher {
         self.started = true;
         half4.routes(&view, most, reader, &mut self.counts);
         half6.routes(&view, most, reader, &mut self.counts);
+        if self.found == Found::Swept && half4.dirty.is_empty() && half6.dirty.is_empty() {
+            self.found = Found::Known;
+            self.counts.adjacency_changes += half4.sweep(&view, &self.indirect, reader);
+            self.counts.adjacency_changes += half6.sweep(&view, &self.indirect, reader);
+        }
         if near {
             // All groups have been looked at.
             self.wanted.clear();
@@ -202,6 +222,21 @@ impl Publisher {
         self.wanted.extend(wanted4.union(&wanted6));
         reader.quiescent();
         !self.dirty4.is_empty() || !self.dirty6.is_empty()
+    }
+
+    /// Everything has been told: what was in the tables at the start and is not known goes with the next publications,
+    /// routes before what they lead to.
+    pub fn sweep(&mut self) {
+        if self.is_holding() {
+            self.found = Found::Swept;
+            self.dirty4.extend(self.tables.routes4.snapshot(|| ()).rib.iter().map(|(prefix, _)| prefix));
+            self.dirty6.extend(self.tables.routes6.snapshot(|| ()).rib.iter().map(|(prefix, _)| prefix));
+        }
+    }
+
+    /// True as long as something stays in the tables that has not been told.
+    pub fn is_holding(&self) -> bool {
+        self.found == Found::Held
     }
 
     /// Takes what has changed out of the models; the prefixes among it are noted to be looked at.
@@ -222,7 +257,12 @@ impl Publisher {
         let ours = |table: u32| table == LOCAL_TABLE || table == MAIN_TABLE;
         self.dirty4.extend(changed4.into_iter().filter(|(table, _)| ours(*table)).map(|(_, prefix)| prefix));
         self.dirty6.extend(changed6.into_iter().filter(|(table, _)| ours(*table)).map(|(_, prefix)| prefix));
-        News { links, neighbours, objects, from4, from6 }
+        let near = !neighbours.is_empty()
+            || !objects.is_empty()
+            || links != LinkNews::None
+            || !self.started
+            || std::mem::take(&mut self.cables_changed);
+        News { links, neighbours, objects, near, from4, from6 }
     }
 
     /// A port has got or lost its carrier: groups do without its neighbours from the next publication on.
@@ -297,6 +337,8 @@ struct News {
     links: LinkNews,
     neighbours: HashSet<(u32, IpAddr)>,
     objects: HashSet<u32>,
+    /// Adjacencies and groups are to be looked at.
+    near: bool,
     /// Where the prefixes begin that have changed, among those that are still to be looked at.
     from4: usize,
     from6: usize,

@@ -24,6 +24,8 @@ pub struct View<'a> {
     pub sets: &'a AllSets,
     /// Ports without a carrier.
     pub cut: &'a HashSet<u32>,
+    /// Not all routes have been told: those that are not known stay in the tables.
+    pub is_partial: bool,
 }
 
 /// The routes of one family in a model.
@@ -81,6 +83,12 @@ impl View<'_> {
             })
     }
 
+    /// True if the tables are to stay as they are at `prefix`, of which nothing is known yet. Neither is then what network
+    /// a neighbour is in.
+    pub fn holds<A: In>(&self, prefix: Prefix<A>) -> bool {
+        self.is_partial && self.entries(prefix).next().is_none()
+    }
+
     /// The routes of a prefix, the one that wins first.
     fn entries<A: In>(&self, prefix: Prefix<A>) -> impl Iterator<Item = &Entry> {
         let local = A::of(self.kernel).get(LOCAL_TABLE, prefix);
@@ -131,7 +139,7 @@ impl View<'_> {
         if !hops.iter().all(|(hop, _)| self.is_ours(hop)) {
             return first();
         }
-        self.sets::<A>().port(hops).map(standing_for).or_else(first)
+        self.sets::<A>().port(hops, self.ports).map(standing_for).or_else(first)
     }
 
     fn of_hop(&self, hop: &Hop) -> Option<NextHop> {
@@ -178,6 +186,11 @@ impl View<'_> {
     pub fn is_indirect(&self, id: u32) -> bool {
         let members = self.members(id);
         id < PUNT - OBJECTS - 1 && !members.is_empty() && members.iter().all(|(hop, _)| self.is_ours(hop))
+    }
+
+    /// The objects that routes name.
+    pub fn indirect(&self) -> HashSet<u32> {
+        self.routes.next_hops.iter().map(|(id, _)| id).filter(|id| self.is_indirect(*id)).collect()
     }
 
     /// All ways of an object.

@@ -64,6 +64,7 @@ impl<A: In> Half<'_, A> {
             let new = view.next_hop(prefix);
             match new {
                 new if new == old => continue,
+                _ if view.holds(prefix) => continue,
                 Some(next_hop) => changes.push(RouteChange::Set(Route { prefix, next_hop })),
                 None => changes.push(RouteChange::Remove(prefix, None)),
             }
@@ -72,7 +73,8 @@ impl<A: In> Half<'_, A> {
             }
         }
         if changes.is_empty() {
-            return;
+            // Sets that were found in the tables may have been recognized.
+            return self.take_sets(view, &[]);
         }
         counts.route_changes += changes.len() as u64;
         let set = |change: &RouteChange<A>| match change {

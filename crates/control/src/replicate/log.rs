@@ -167,6 +167,29 @@ pub struct Snapshot {
 }
 
 impl Snapshot {
+    /// All that is in these tables; `note` says the position at a moment.
+    pub fn of(tables: &Tables, note: impl Fn() -> u64) -> Snapshot {
+        let Tables { routes4, adjacencies4, routes6, adjacencies6 } = tables;
+        // Adjacencies first: the numbers of members of groups are then among those of the routes' moment.
+        let (near4, near6) = (adjacencies4.snapshot(&note), adjacencies6.snapshot(&note));
+        let (far4, far6) = (routes4.snapshot(&note), routes6.snapshot(&note));
+        let mut frames: Vec<Frame> = Vec::new();
+        let emit = &mut |frame: Vec<u8>| frames.push(frame.into());
+        for (family, hops) in [(Family::Ipv4, &far4.next_hops), (Family::Ipv6, &far6.next_hops)] {
+            let numbered = (0..).zip(hops).filter_map(|(index, hop)| Some((NextHopId::new(index)?, *hop)));
+            change::next_hops(family, numbered, emit);
+        }
+        for (family, near) in [(Family::Ipv4, &near4), (Family::Ipv6, &near6)] {
+            change::links(family, &near.mtus, near.seed, emit);
+            change::adjacencies(family, near.adjacencies.iter().map(|(hop, one)| (*hop, Some(*one))), emit);
+            change::groups(family, near.groups.iter().map(|(hop, group)| (*hop, Some(group))), emit);
+        }
+        change::routes(far4.rib.iter().map(|(prefix, hop)| (prefix, Some(hop))), emit);
+        change::routes(far6.rib.iter().map(|(prefix, hop)| (prefix, Some(hop))), emit);
+        let positions = [far4.note, far6.note, near4.note, near6.note];
+        Snapshot { frames, positions }
+    }
+
     /// With the changes up to here, it is how all tables were at this position.
     pub fn end(&self) -> u64 {
         self.positions.into_iter().max().unwrap_or(0)
@@ -259,32 +282,9 @@ impl Log {
         if let Some(snapshot) = last.upgrade().filter(|one| self.ring.has_all_after(one.begin())) {
             return snapshot;
         }
-        let snapshot = Arc::new(self.take_snapshot());
+        let snapshot = Arc::new(Snapshot::of(&self.tables, || self.ring.position()));
         *last = Arc::downgrade(&snapshot);
         snapshot
-    }
-
-    fn take_snapshot(&self) -> Snapshot {
-        let note = || self.ring.position();
-        let Tables { routes4, adjacencies4, routes6, adjacencies6 } = &self.tables;
-        // Adjacencies first: the numbers of members of groups are then among those of the routes' moment.
-        let (near4, near6) = (adjacencies4.snapshot(note), adjacencies6.snapshot(note));
-        let (far4, far6) = (routes4.snapshot(note), routes6.snapshot(note));
-        let mut frames: Vec<Frame> = Vec::new();
-        let emit = &mut |frame: Vec<u8>| frames.push(frame.into());
-        for (family, hops) in [(Family::Ipv4, &far4.next_hops), (Family::Ipv6, &far6.next_hops)] {
-            let numbered = (0..).zip(hops).filter_map(|(index, hop)| Some((NextHopId::new(index)?, *hop)));
-            change::next_hops(family, numbered, emit);
-        }
-        for (family, near) in [(Family::Ipv4, &near4), (Family::Ipv6, &near6)] {
-            change::links(family, &near.mtus, near.seed, emit);
-            change::adjacencies(family, near.adjacencies.iter().map(|(hop, one)| (*hop, Some(*one))), emit);
-            change::groups(family, near.groups.iter().map(|(hop, group)| (*hop, Some(group))), emit);
-        }
-        change::routes(far4.rib.iter().map(|(prefix, hop)| (prefix, Some(hop))), emit);
-        change::routes(far6.rib.iter().map(|(prefix, hop)| (prefix, Some(hop))), emit);
-        let positions = [far4.note, far6.note, near4.note, near6.note];
-        Snapshot { frames, positions }
     }
 }
 

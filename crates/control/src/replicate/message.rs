@@ -20,7 +20,11 @@ const TELL: u8 = 18;
 const SNAPSHOT: u8 = 19;
 const END: u8 = 20;
 const ALIVE: u8 = 21;
+const TELL_ALL: u8 = 22;
 pub(super) const CHANGES: u8 = 32;
+/// The first of those that may be left alone.
+const REPORT: u8 = OPTIONAL;
+const AFTER_REPORT: u8 = REPORT + 1;
 
 /// A frame.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -42,6 +46,8 @@ pub enum Message<'a> {
     Refused(&'a str),
     /// The control node, before the welcome: its tables are new, what numbers do your next hops have?
     Tell,
+    /// The control side of one router, before the welcome: it has no tables, what is in yours?
+    TellAll,
     /// The control node: from here to the end is all that there is.
     Snapshot,
     /// The control node: that was all, as it was at this position or before it with all that came since.
@@ -50,6 +56,8 @@ pub enum Message<'a> {
     Alive(u64),
     /// Changes of tables; see the module `change`.
     Changes(&'a [u8]),
+    /// The control side of one router: how it gets on, as JSON.
+    Report(&'a [u8]),
     /// Something that a later version says.
     Unknown,
 }
@@ -97,6 +105,7 @@ impl<'a> Message<'a> {
                 writer
             }
             Message::Tell => Writer::new(TELL),
+            Message::TellAll => Writer::new(TELL_ALL),
             Message::Snapshot => Writer::new(SNAPSHOT),
             Message::End(position) => with(END, *position),
             Message::Alive(position) => with(ALIVE, *position),
@@ -105,7 +114,12 @@ impl<'a> Message<'a> {
                 writer.bytes(body);
                 writer
             }
-            Message::Unknown => Writer::new(OPTIONAL),
+            Message::Report(body) => {
+                let mut writer = Writer::new(REPORT);
+                writer.bytes(body);
+                writer
+            }
+            Message::Unknown => Writer::new(u8::MAX),
         };
         writer.finish()
     }
@@ -123,11 +137,13 @@ impl<'a> Message<'a> {
             WELCOME => (welcome(cursor), "a welcome"),
             REFUSED => (cursor.text().map(Message::Refused), "a refusal"),
             TELL => (Some(Message::Tell), ""),
+            TELL_ALL => (Some(Message::TellAll), ""),
             SNAPSHOT => (Some(Message::Snapshot), ""),
             END => (cursor.u64().map(Message::End), "the end of a snapshot"),
             ALIVE => (cursor.u64().map(Message::Alive), "a sign of life"),
             CHANGES => (Some(Message::Changes(body)), ""),
-            OPTIONAL.. => (Some(Message::Unknown), ""),
+            REPORT => (Some(Message::Report(body)), ""),
+            AFTER_REPORT.. => (Some(Message::Unknown), ""),
             _ => return Err(ProtocolError::Kind(kind)),
         };
         message.ok_or(ProtocolError::Malformed(name))
@@ -174,16 +190,19 @@ mod tests {
             Message::Snapshot,
             Message::End(1 << 40),
             Message::Alive(9),
+            Message::TellAll,
             Message::Changes(&[1, 2, 3]),
+            Message::Report(b"{}"),
             Message::Unknown,
         ];
         for message in all {
             let frame = message.encode();
             assert_eq!(decode(&frame), Ok(message.clone()));
             // Cut short it is none, unless it has no fields; with more behind it it is the same.
-            let fields = frame.len() > 5 && frame[4] != CHANGES;
+            let is_whole = [CHANGES, REPORT].contains(&frame[4]);
+            let fields = frame.len() > 5 && !is_whole;
             assert_eq!(decode(&frame[..frame.len().saturating_sub(1).max(5)]).is_err(), fields);
-            if frame[4] != CHANGES {
+            if !is_whole {
                 assert_eq!(decode(&[&frame[..], &[1, 2]].concat()), Ok(message));
             }
         }

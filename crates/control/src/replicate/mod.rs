@@ -12,6 +12,7 @@
 //! node whose control node is gone keeps forwarding as it was told last.
 
 mod adopt;
+pub mod apart;
 mod change;
 mod channel;
 mod client;

@@ -4,6 +4,7 @@
 //! its end those that were not in it go.
 
 use super::change::{self, Change};
+use super::log::Snapshot;
 use super::message::{Hello, Message, OLDEST, VERSION};
 use super::renumber;
 use super::wire::ProtocolError;
@@ -12,6 +13,8 @@ use fib::{Address, Adjacencies, AdjacencyChanges, Family, HopGroup, NextHop, Nex
 use serde::Serialize;
 use std::collections::HashSet;
 
+/// Where a life begins.
+pub const FIRST: u64 = 1;
 /// Routes of a family that a snapshot may have.
 const MOST_ROUTES: usize = 1 << 25;
 /// Neighbours and groups of a family that a snapshot may have.
@@ -78,6 +81,8 @@ pub struct Replica {
     newest: u64,
     seen: Option<Box<Seen>>,
     synced: bool,
+    /// On this connection all that is in the tables was told.
+    told: bool,
     /// What has been made so far.
     pub counts: Counts,
 }
@@ -104,6 +109,7 @@ impl Replica {
             newest: 0,
             seen: None,
             synced: false,
+            told: false,
             counts: Counts::default(),
         }
     }
@@ -135,12 +141,27 @@ impl Replica {
 
     /// There is a new connection: the frame that it begins with.
     pub fn hello(&mut self, name: &str) -> Vec<u8> {
+        self.begin();
+        let (oldest, newest) = (OLDEST, VERSION);
+        Message::Hello(Hello { oldest, newest, life: self.life, position: self.position, name }).encode()
+    }
+
+    /// As [`hello`](Self::hello), to a control side that has no life before this connection: it is only told whether
+    /// there is anything in the tables.
+    pub fn hello_anew(&mut self, name: &str) -> Vec<u8> {
+        self.begin();
+        let Tables { routes4, routes6, .. } = &self.tables;
+        let has_any = !routes4.next_hop_list().is_empty() || !routes6.next_hop_list().is_empty();
+        let (oldest, newest) = (OLDEST, VERSION);
+        Message::Hello(Hello { oldest, newest, life: u64::from(has_any), position: 0, name }).encode()
+    }
+
+    fn begin(&mut self) {
         // What had come of a snapshot stays in the tables, and the next one finds it there.
         self.seen = None;
         self.current_life = None;
         self.synced = false;
-        let (oldest, newest) = (OLDEST, VERSION);
-        Message::Hello(Hello { oldest, newest, life: self.life, position: self.position, name }).encode()
+        self.told = false;
     }
 
     /// Takes a frame of the control node.
@@ -150,16 +171,24 @@ impl Replica {
     pub fn take(&mut self, kind: u8, body: &[u8]) -> Result<Answer, ProtocolError> {
         match Message::decode(kind, body)? {
             Message::Tell if self.current_life.is_none() => return Ok(Answer::Send(self.numbers())),
+            Message::TellAll if self.current_life.is_none() => {
+                self.told = true;
+                return Ok(Answer::Send(self.everything()));
+            }
             Message::Refused(why) => return Ok(Answer::Refused(why.to_owned())),
             Message::Welcome { version, life } if self.current_life.is_none() => {
                 if !(OLDEST..=VERSION).contains(&version) {
                     return Err(ProtocolError::Version(version, version));
                 }
                 self.current_life = Some(life);
+                if self.told {
+                    // It has begun with what is in these tables.
+                    (self.life, self.position) = (life, FIRST);
+                }
                 self.synced = life == self.life;
             }
             Message::Alive(position) => self.newest = position,
-            Message::Unknown => {}
+            Message::Unknown | Message::Report(_) => {}
             Message::Snapshot if self.current_life.is_some() => {
                 self.seen = Some(Box::default());
                 // Until its end the tables are as they were nowhere.
@@ -184,6 +213,15 @@ impl Replica {
             change::next_hops(family, numbered, &mut |frame| out.extend(frame));
         }
         out.extend(Message::Told.encode());
+        out
+    }
+
+    /// The tables as a snapshot, for a control side that is to go on with them.
+    fn everything(&self) -> Vec<u8> {
+        let mut out = Message::Welcome { version: VERSION, life: 1 }.encode();
+        out.extend(Message::Snapshot.encode());
+        Snapshot::of(&self.tables, || FIRST).frames.iter().for_each(|frame| out.extend_from_slice(frame));
+        out.extend(Message::End(FIRST).encode());
         out
     }
 

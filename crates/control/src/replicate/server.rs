@@ -84,7 +84,8 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-fn waker() -> io::Result<Arc<Waker>> {
+/// A waker of its own.
+pub fn waker() -> io::Result<Arc<Waker>> {
     Ok(Arc::new(Waker::new(EventFd::from_flags(EfdFlags::EFD_CLOEXEC | EfdFlags::EFD_NONBLOCK)?)))
 }
 

@@ -52,7 +52,14 @@ impl Client {
     /// # Errors
     /// If there is no answer, or it is a refusal.
     pub fn write(&self, element: &str, handler: &str, value: &str) -> Result<(), String> {
-        let path = format!("/handlers/{}/{}", encoded(element), encoded(handler));
+        self.put(&format!("/handlers/{}/{}", encoded(element), encoded(handler)), value)
+    }
+
+    /// Puts something at a path.
+    ///
+    /// # Errors
+    /// If there is no answer, or it is a refusal.
+    pub fn put(&self, path: &str, value: &str) -> Result<(), String> {
         let length = value.len();
         let head = format!("PUT {path} HTTP/1.0\r\nHost: localhost\r\nContent-Length: {length}\r\n\r\n");
         match self.answer(&(head + value))? {

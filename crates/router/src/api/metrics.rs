@@ -23,6 +23,17 @@ pub fn text(subject: &Subject) -> String {
     out.sample(&[], router.pool().in_use() as u64);
     out.family("routebricks_buffers", "gauge", "Packet buffers that there are.");
     out.sample(&[], router.pool().capacity() as u64);
+    if let Some(control) = &subject.control {
+        let row = control.row();
+        out.family("routebricks_control_in_step", "gauge", "1 if the tables have what Linux and FRR have.");
+        out.sample(&[], (row["state"] == "in step").into());
+        out.family(
+            "routebricks_control_restarts_total",
+            "counter",
+            "Times that the control side was started again.",
+        );
+        out.sample(&[], row["restarts"].as_u64().unwrap_or(0));
+    }
     elements(subject, &mut out);
     ports(&subject.ports, &mut out);
     out.text

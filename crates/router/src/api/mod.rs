@@ -30,6 +30,19 @@ use tokio::sync::oneshot;
 pub struct Subject {
     router: Arc<Router>,
     ports: Vec<Arc<dyn Port>>,
+    control: Option<Arc<dyn Controlled>>,
+}
+
+/// A control side that can be looked at.
+pub trait Controlled: Send + Sync {
+    /// What there is to see of it, as a row of a table.
+    fn row(&self) -> serde_json::Value;
+
+    /// Has it start again, while packets flow.
+    ///
+    /// # Errors
+    /// Why that does not go.
+    fn restart(&self) -> std::result::Result<(), String>;
 }
 
 /// Serves until it is dropped; then nothing of it holds the router any more, and the socket is gone.
@@ -50,6 +63,20 @@ impl Server {
         Server::start_in(socket::directory().as_deref(), router, ports, http)
     }
 
+    /// As [`Server::start`], for a router with a control side.
+    ///
+    /// # Errors
+    /// If the address cannot be had.
+    pub fn start_with(
+        router: Arc<Router>,
+        control: Arc<dyn Controlled>,
+        http: Option<SocketAddr>,
+    ) -> Result<Server> {
+        let ports = router.devices().ports();
+        let subject = Subject { router, ports, control: Some(control) };
+        Server::serve(socket::directory().as_deref(), subject, http)
+    }
+
     /// As [`Server::start`], with the Unix socket in this directory.
     ///
     /// # Errors
@@ -60,12 +87,16 @@ impl Server {
         ports: Vec<Arc<dyn Port>>,
         http: Option<SocketAddr>,
     ) -> Result<Server> {
+        Server::serve(directory, Subject { router, ports, control: None }, http)
+    }
+
+    fn serve(directory: Option<&Path>, subject: Subject, http: Option<SocketAddr>) -> Result<Server> {
         let tcp = http.map(listen).transpose()?;
         let http = tcp.as_ref().map(TcpListener::local_addr).transpose()?;
         let (unix, socket) = directory.and_then(socket::bind).unzip();
         let runtime = runtime::Builder::new_current_thread().enable_all().max_blocking_threads(2).build()?;
         let (stop, stopped) = oneshot::channel();
-        let subject = Arc::new(Subject { router, ports });
+        let subject = Arc::new(subject);
         let serve = move || {
             runtime.block_on(async {
                 // An error means that the system has no room for another descriptor; the router runs on without it.

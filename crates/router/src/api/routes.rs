@@ -5,7 +5,8 @@
 //! | `GET /handlers` | every element's handlers, JSON |
 //! | `GET /handlers/ELEMENT/NAME[?PARAMETER]` | a handler's value, as text |
 //! | `PUT /handlers/ELEMENT/NAME` | writes the body to a handler |
-//! | `GET /api/{interfaces,elements,runtime,drops}` | tables, JSON |
+//! | `GET /api/{interfaces,elements,runtime,drops,control}` | tables, JSON |
+//! | `PUT /control/restart` | starts the control side again |
 //! | `GET /metrics` | for Prometheus |
 
 use super::{Subject, metrics, tables};
@@ -14,7 +15,7 @@ use axum::extract::{DefaultBodyLimit, Path, RawQuery, Request, State};
 use axum::http::{StatusCode, header};
 use axum::middleware::{self, Next};
 use axum::response::{IntoResponse, Response};
-use axum::routing::get;
+use axum::routing::{get, put};
 use graph::HandlerError;
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -22,8 +23,7 @@ use std::sync::Arc;
 /// Largest value that may be written to a handler, in bytes.
 pub const MAX_BODY: usize = 4 << 20;
 
-const INDEX: &str =
-    "/handlers\n/handlers/ELEMENT/NAME\n/api/interfaces\n/api/elements\n/api/runtime\n/api/drops\n/metrics\n";
+const INDEX: &str = "/handlers\n/handlers/ELEMENT/NAME\n/api/interfaces\n/api/elements\n/api/runtime\n/api/drops\n/api/control\n/control/restart\n/metrics\n";
 const JSON: &str = "application/json";
 const PROMETHEUS: &str = "text/plain; version=0.0.4; charset=utf-8";
 
@@ -36,6 +36,7 @@ pub fn routes(subject: Arc<Subject>) -> Router {
         .route("/handlers", get(list))
         .route("/handlers/{*path}", get(read).put(write))
         .route("/api/{table}", get(table))
+        .route("/control/restart", put(restart))
         .route("/metrics", get(scrape))
         .layer(DefaultBodyLimit::max(MAX_BODY))
         .with_state(subject)
@@ -86,6 +87,17 @@ async fn table(State(subject): State<Arc<Subject>>, Path(name): Path<String>) ->
             let names = tables::NAMES.join(", ");
             Err((StatusCode::NOT_FOUND, format!("no such table; there are: {names}\n")))
         }
+    })
+    .await
+}
+
+async fn restart(State(subject): State<Arc<Subject>>) -> Answer {
+    aside(move || {
+        let refused = |why: String| (StatusCode::CONFLICT, format!("{why}\n"));
+        let control = subject.control.as_ref();
+        let control = control.ok_or_else(|| refused("this router has no control side".to_owned()))?;
+        control.restart().map_err(refused)?;
+        Ok(StatusCode::NO_CONTENT.into_response())
     })
     .await
 }

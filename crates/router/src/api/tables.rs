@@ -7,7 +7,7 @@ use io::Port;
 use serde_json::{Value, json};
 
 /// The tables there are.
-pub const NAMES: [&str; 4] = ["interfaces", "elements", "runtime", "drops"];
+pub const NAMES: [&str; 5] = ["interfaces", "elements", "runtime", "drops", "control"];
 
 /// The table of this name.
 pub fn table(subject: &Subject, name: &str) -> Option<String> {
@@ -16,6 +16,7 @@ pub fn table(subject: &Subject, name: &str) -> Option<String> {
         "elements" => elements(subject),
         "runtime" => runtime(&subject.router.node_rows()),
         "drops" => drops(subject),
+        "control" => subject.control.iter().map(|control| control.row()).collect(),
         _ => return None,
     };
     Some(json_rows(name, &rows))

@@ -89,7 +89,10 @@ fn tables_tell_what_happened() {
         json!({ "element": "in/c", "class": "Counter", "calls": 2, "packets": 40, "packets_per_call": 20.0 })
     );
     let refused = rig.client.get("/api/x");
-    assert_eq!(refused, Err("no such table; there are: interfaces, elements, runtime, drops".to_owned()));
+    assert_eq!(
+        refused,
+        Err("no such table; there are: interfaces, elements, runtime, drops, control".to_owned())
+    );
 }
 
 #[test]

@@ -8,6 +8,7 @@ mod fmt;
 mod graph;
 mod output;
 mod reload;
+mod restart_control;
 mod router;
 mod run;
 mod settings;
@@ -43,6 +44,10 @@ enum Command {
     ClusterNode,
     #[command(name = crate::linux::keeper::COMMAND, hide = true)]
     KeepPorts(router::KeepArgs),
+    #[command(name = crate::linux::apart::COMMAND, hide = true)]
+    ControlSide,
+    /// Start the control side of a running router again, while packets are forwarded as before
+    RestartControl(restart_control::RestartArgs),
     /// Say what is wrong with a configuration, without opening devices or files
     Check(check::CheckArgs),
     /// Print a configuration in its canonical form
@@ -92,6 +97,8 @@ pub fn main() -> ExitCode {
         Command::Cluster(command) => cluster::cluster(&command),
         Command::ClusterNode => cluster::one_node(),
         Command::KeepPorts(args) => router::keep(&args),
+        Command::ControlSide => crate::linux::apart::run(),
+        Command::RestartControl(args) => restart_control::restart(&args),
         Command::Check(args) => check::check(&args),
         Command::Fmt(args) => fmt::fmt(&args),
         Command::Graph(args) => graph::graph(&args),

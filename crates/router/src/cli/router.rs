@@ -6,11 +6,11 @@ use super::settings::Settings;
 use super::{Done, Output, Workers, failed};
 use crate::api::Server;
 use crate::config::{Configuration, Reported};
-use crate::linux::{self, Namespaces, Port, ReversePath, Twins, keeper};
+use crate::linux::apart::Task;
+use crate::linux::{self, ControlSide, Mode, Namespaces, Port, ReversePath, Twins, keeper};
 use crate::run::{RunOptions, Service};
 use crate::toml_file::repeated;
 use clap::Args;
-use control::Source;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -47,6 +47,10 @@ pub struct RouterArgs {
     #[arg(long, value_name = "MODE")]
     rpf: Option<ReversePath>,
 
+    /// Where the control side runs [default: process]
+    #[arg(long, value_name = "MODE")]
+    control: Option<Mode>,
+
     /// Serve handlers, tables and metrics by HTTP; a port alone means 127.0.0.1
     #[arg(long, value_name = "[ADDRESS:]PORT", value_parser = http_address)]
     http: Option<SocketAddr>,
@@ -72,6 +76,7 @@ impl RouterArgs {
             cpus: self.cpus.clone().map(|list| list.0).or(file.cpus),
             fpm: self.fpm.or(file.fpm),
             rpf: self.rpf.or(file.rpf),
+            control: self.control.or(file.control),
             http: self.http.or(file.http),
             punt: file.punt,
             eal: given(&self.eal, file.eal),
@@ -130,16 +135,20 @@ pub fn router(args: &RouterArgs) -> Done {
     let namespaces =
         Namespaces::new(&ports).map_err(|e| failed(format!("cannot make a network namespace: {e}")))?;
     let twins = Twins::take(&namespaces, &ports).map_err(failed)?;
-    let source = settings.fpm.map_or(Source::Kernel, Source::Fpm);
     let serve = |router: &Arc<graph::Router>| {
         options.service.status("reading the kernel's routes");
         let (numbers, cables) = twins.hand_over().map_err(|e| format!("cannot make the twins: {e}"))?;
-        let control =
-            linux::follow(&numbers, cables, source, published).map_err(|e| format!("netlink: {e}"))?;
-        if source == Source::Kernel && !control.wait(FIRST_LOOK) {
-            return Err("the kernel's routes cannot be read".to_owned());
-        }
-        let server = Server::start(router.clone(), router.devices().ports(), settings.http);
+        let task = Task {
+            router: i32::try_from(std::process::id()).unwrap_or(0),
+            private: namespaces.private_file(),
+            ports: settings.ports.clone(),
+            twins: numbers,
+            fpm: settings.fpm,
+        };
+        let mode = settings.control.unwrap_or_default();
+        let control = Arc::new(ControlSide::start(mode, task, cables, published, &options.service)?);
+        control.wait(FIRST_LOOK)?;
+        let server = Server::start_with(router.clone(), control.clone(), settings.http);
         let server = server.inspect(announce).map_err(|e| e.to_string())?;
         let reload = Reload::on_signal(router, args, &settings).map_err(|e| format!("SIGHUP: {e}"))?;
         // Devices are closed by this thread, where the ports are: elsewhere drivers would not find them.

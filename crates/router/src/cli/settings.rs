@@ -10,7 +10,7 @@
 use super::MOST_WORKERS;
 use super::run::{http_address, processors};
 use crate::config::Reported;
-use crate::linux::{PuntLimits, ReversePath};
+use crate::linux::{Mode, PuntLimits, ReversePath};
 use crate::toml_file::{self, Reader, Value, repeated};
 use clap::ValueEnum;
 use lang::Diagnostic;
@@ -31,6 +31,8 @@ pub struct Settings {
     pub fpm: Option<SocketAddr>,
     /// Which sources packets may have.
     pub rpf: Option<ReversePath>,
+    /// Where the control side runs.
+    pub control: Option<Mode>,
     /// Where HTTP is served.
     pub http: Option<SocketAddr>,
     /// What Linux gets at most.
@@ -39,7 +41,7 @@ pub struct Settings {
     pub eal: Vec<String>,
 }
 
-const SETTINGS: [&str; 8] = ["ports", "workers", "cpus", "fpm", "rpf", "http", "eal", "punt"];
+const SETTINGS: [&str; 9] = ["ports", "workers", "cpus", "fpm", "rpf", "control", "http", "eal", "punt"];
 const KINDS: [&str; 3] = ["protocols", "neighbours", "others"];
 
 impl Settings {
@@ -69,6 +71,7 @@ impl Settings {
             self.cpus == other.cpus,
             self.fpm == other.fpm,
             self.rpf == other.rpf,
+            self.control == other.control,
             self.http == other.http,
             self.eal == other.eal,
         ];
@@ -86,6 +89,11 @@ fn reverse_path(text: &str) -> Result<ReversePath, String> {
     ReversePath::from_str(text, false).map_err(|_| "strict or loose".to_owned())
 }
 
+/// `process`, `thread`.
+fn mode(text: &str) -> Result<Mode, String> {
+    Mode::from_str(text, false).map_err(|_| "process or thread".to_owned())
+}
+
 impl Settings {
     fn read(reader: &mut Reader, table: &DeTable<'_>) -> Settings {
         let mut settings = Settings::default();
@@ -99,6 +107,7 @@ impl Settings {
                 "cpus" => settings.cpus = reader.word("cpus", value, processors).map(|list| list.0),
                 "fpm" => settings.fpm = reader.word("fpm", value, fpm_address),
                 "rpf" => settings.rpf = reader.word("rpf", value, reverse_path),
+                "control" => settings.control = reader.word("control", value, mode),
                 "http" => settings.http = reader.word("http", value, http_address),
                 "eal" => {
                     settings.eal = reader.words("eal", value).into_iter().map(|(word, _)| word).collect();
@@ -159,7 +168,8 @@ mod tests {
 
     #[test]
     fn everything_that_may_be_said() {
-        let text = "ports = ['eth1', \"eth2.100\"]\nworkers = 0x2\ncpus = '2,4-5'\nfpm = '[::1]:2620'\nrpf = 'loose'\nhttp = '8080'\n\
+        let text = "ports = ['eth1', \"eth2.100\"]\nworkers = 0x2\ncpus = '2,4-5'\nfpm = '[::1]:2620'\nrpf = 'loose'\ncontrol = 'thread'\n\
+                    http = '8080'\n\
                     eal = ['--no-huge']\n[punt]\nprotocols = 0\nneighbours = 1_000\n";
         let expected = Settings {
             ports: vec!["eth1".to_owned(), "eth2.100".to_owned()],
@@ -167,6 +177,7 @@ mod tests {
             cpus: Some(vec![2, 4, 5]),
             fpm: Some("[::1]:2620".parse().unwrap()),
             rpf: Some(ReversePath::Loose),
+            control: Some(Mode::Thread),
             http: Some("127.0.0.1:8080".parse().unwrap()),
             punt: PuntLimits { protocols: Some(0), neighbours: Some(1000), others: None },
             eal: vec!["--no-huge".to_owned()],
@@ -178,7 +189,7 @@ mod tests {
     #[test]
     fn all_mistakes_at_once() {
         let text = "prots = ['eth1']\nports = ['eth1', 2, 'eth1', 'a b']\nworkers = 257\ncpus = [1]\nfpm = '::1:2620'\n\
-                    http = 'x'\neal = '-n'\nrpf = 'Loose'\ntimeout = 3\n[punt]\nother = 1\nneighbours = -1\nprotocols = 'many'\n";
+                    http = 'x'\neal = '-n'\nrpf = 'Loose'\ncontrol = 'none'\ntimeout = 3\n[punt]\nother = 1\nneighbours = -1\nprotocols = 'many'\n";
         assert_eq!(
             mistakes(text),
             [
@@ -193,10 +204,11 @@ mod tests {
                 "r.toml:6:8: error: `http` is a port, or an address and a port such as 127.0.0.1:8080 or [::1]:8080",
                 "r.toml:7:7: error: `eal` is an array of strings, not a string",
                 "r.toml:8:7: error: `rpf` is strict or loose",
-                "r.toml:9:1: error: no setting `timeout`",
-                "r.toml:11:1: error: no kind of packets `other`; did you mean `others`?",
-                "r.toml:12:14: error: `neighbours` is a whole number from 0 to 4294967295",
-                "r.toml:13:13: error: `protocols` is a whole number from 0 to 4294967295, not a string",
+                "r.toml:9:11: error: `control` is process or thread",
+                "r.toml:10:1: error: no setting `timeout`",
+                "r.toml:12:1: error: no kind of packets `other`; did you mean `others`?",
+                "r.toml:13:14: error: `neighbours` is a whole number from 0 to 4294967295",
+                "r.toml:14:13: error: `protocols` is a whole number from 0 to 4294967295, not a string",
             ]
         );
         assert_eq!(mistakes("punt = 3\n"), ["r.toml:1:8: error: `punt` is a table, not an integer"]);

@@ -6,18 +6,21 @@
 //!   private namespace:    eth1 (the port) ─► CheckIPHeader ─► lookup ─► rewrite ─► eth2 (the port)
 //! ```
 
+pub mod apart;
 mod config;
+mod control_side;
 pub mod keeper;
 mod namespaces;
+mod supervise;
 mod twins;
 
 pub use config::{PuntLimits, ReversePath, lookup, text};
+pub use control_side::{ControlSide, Mode};
 pub use namespaces::Namespaces;
 pub use twins::{Port, Twins, hand_over};
 
-use control::{Cables, Control, Handle, Settings, Source, Tables};
+use control::Tables;
 use fib::{Adjacencies, Dir24_8, RangeTree, RouteTable};
-use std::io;
 
 /// The name of the tables in the configuration.
 const TABLE: &str = "main";
@@ -31,13 +34,4 @@ pub fn tables(of: &graph::Tables) -> Tables {
         // Elements for IPv4 and IPv6 write different EtherTypes before the same neighbours.
         adjacencies6: of.get_or("main6", Adjacencies::default),
     }
-}
-
-/// Starts to listen to the kernel of the current network namespace.
-///
-/// # Errors
-/// Those of the system.
-pub fn follow(twins: &[u32], cables: Cables, source: Source, tables: Tables) -> io::Result<Handle> {
-    let settings = Settings { ports: twins.to_vec(), source, buffer: Settings::BUFFER };
-    Control::start(&settings, Some(cables), tables)
 }

@@ -6,6 +6,7 @@ use nix::sched::{CloneFlags, setns, unshare};
 use std::fs::{self, File};
 use std::io;
 use std::os::fd::{AsRawFd, RawFd};
+use std::path::PathBuf;
 
 /// Both namespaces. The calling thread is in the caller's unless it says otherwise.
 #[derive(Debug)]
@@ -65,6 +66,11 @@ impl Namespaces {
     /// The caller's, as an open file.
     pub fn caller(&self) -> &File {
         &self.caller
+    }
+
+    /// The private one, as a file that other processes can open.
+    pub fn private_file(&self) -> PathBuf {
+        PathBuf::from(format!("/proc/{}/fd/{}", std::process::id(), self.private()))
     }
 
     /// The private one, as an open file.

@@ -7,13 +7,14 @@ use std::time::{Duration, Instant};
 
 use control::netlink::numbers::{RTM_DELROUTE, RTM_NEWROUTE};
 use control::netlink::wire::Builder;
-use control::{Control, Settings, Source, Tables};
+use control::{Settings, Source, Tables};
 use epoch::Reader;
 use fib::{NextHopId, Random};
 use lab::netns::{self, Namespace};
 use lab::{Context, Error, Result};
 
 use crate::LIMIT;
+use crate::side::{MODES, Mode, Ours};
 
 const RATE: u64 = 100_000;
 const LASTS: Duration = Duration::from_secs(60);
@@ -125,6 +126,10 @@ fn changes_by_message_under_lookups() -> Result<()> {
     if netns::skipped() {
         return Ok(());
     }
+    MODES.into_iter().try_for_each(changes)
+}
+
+fn changes(mode: Mode) -> Result<()> {
     let namespace = Namespace::unique("churn")?;
     let mut lines = "link set lo up\nlink add a0 type veth peer name a1\nlink set a0 up\nlink set a1 up\n\
                      address add 10.0.0.1/24 dev a0\n"
@@ -138,12 +143,12 @@ fn changes_by_message_under_lookups() -> Result<()> {
         let free = TcpListener::bind("127.0.0.1:0").and_then(|l| l.local_addr());
         let address: SocketAddr = free.cannot(|| "find a port".to_owned())?;
         let settings = Settings { ports: vec![link], source: Source::Fpm(address), buffer: Settings::BUFFER };
-        let handle = Control::start(&settings, None, tables.clone()).cannot(|| "listen".to_owned())?;
+        let ours = Ours::start(mode, &settings, tables.clone())?;
         let mut stream = TcpStream::connect(address).cannot(|| "connect".to_owned())?;
         let mut first = frame(0x1400_0000, 8, Some(ABOVE), link);
         (0..PREFIXES).for_each(|n| first.extend(frame(0x1e00_0000 + (n << 8), 24, Some(UNCHANGING), link)));
         stream.write_all(&first).cannot(|| "send routes".to_owned())?;
-        if !handle.wait(LIMIT) {
+        if !ours.wait(LIMIT) {
             return Err(Error::new("the first routes did not come"));
         }
         let (over, before) = (AtomicBool::new(false), memory()?);
@@ -157,9 +162,9 @@ fn changes_by_message_under_lookups() -> Result<()> {
         })?;
         let begun = Instant::now();
         let all = u64::from(PREFIXES) + 1 + sent;
-        while handle.status().fpm_messages != Some(all) || !handle.status().published {
+        while ours.handle.status().fpm_messages != Some(all) || !ours.handle.status().published || !ours.has_same_routes() {
             if begun.elapsed() > LIMIT {
-                return Err(Error::new(format!("{:?} of {all}", handle.status())));
+                return Err(Error::new(format!("{:?} of {all}", ours.handle.status())));
             }
             std::thread::sleep(Duration::from_millis(1));
         }
@@ -167,7 +172,7 @@ fn changes_by_message_under_lookups() -> Result<()> {
         let rate = sent as f64 / time.as_secs_f64();
         let grown = memory()?.saturating_sub(before) >> 20;
         println!(
-            "{rate:.0} changes a second for {:.0} s, the last one made {:.3} s after it was sent; {looked} lookups, all \
+            "{mode:?}: {rate:.0} changes a second for {:.0} s, the last one made {:.3} s after it was sent; {looked} lookups, all \
              right; {grown} MiB of memory more",
             time.as_secs_f64(),
             behind.as_secs_f64(),

@@ -5,7 +5,7 @@ use std::time::Instant;
 use control::netlink::numbers::{NLMSG_DONE, RTM_NEWROUTE};
 use control::netlink::request::{Topic, dump};
 use control::netlink::wire::{Builder, Messages};
-use control::{Control, Handle, NetlinkSocket, Settings, Source, Tables};
+use control::{Handle, NetlinkSocket, Settings, Source, Tables};
 use fib::{Address, NextHop, synth};
 use lab::netns::{self, Namespace};
 use lab::wait::wait_until;
@@ -13,13 +13,14 @@ use lab::{Context, Error, Result};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use std::os::fd::AsFd;
 
+use crate::side::{MODES, Mode, Ours};
 use crate::{LIMIT, PREFIXES, octets, used};
 
 /// Times that everything is read again.
 const ROUNDS: usize = 5;
 
 /// Gives the kernel `count` routes of a family.
-fn fill<A: Address>(socket: &NetlinkSocket, link: u32, count: usize, via: &[u8]) -> Result<()> {
+pub fn fill<A: Address>(socket: &NetlinkSocket, link: u32, count: usize, via: &[u8]) -> Result<()> {
     const CREATE: u16 = 0x400 | 1;
     let family = if via.len() == 4 { 2 } else { 10 };
     let hop = NextHop { gateway: None, port: 0 };
@@ -102,7 +103,6 @@ fn everything_is_read_again() -> Result<()> {
     namespace
         .ip("link set lo up\nlink add eth1 type veth peer name eth2\nlink set eth1 up\nlink set eth2 up\n\
          address add 10.1.0.1/24 dev eth1\naddress add 2001:db8:1::1/64 dev eth1 nodad\n")?;
-    let tables = Tables::default();
     namespace.inside(|| {
         let link = control::link::link("eth1").cannot(|| "find eth1".to_owned())?.index;
         let socket = NetlinkSocket::open(0, 1 << 20).cannot(|| "open netlink".to_owned())?;
@@ -121,24 +121,30 @@ fn everything_is_read_again() -> Result<()> {
             alone.0, alone.1
         );
         let settings = Settings { ports: vec![link], source: Source::Kernel, buffer: Settings::BUFFER };
-        let start = |tables| Control::start(&settings, None, tables).cannot(|| "listen".to_owned());
-        let first = best(|| match start(Tables::default())?.wait(LIMIT) {
-            true => Ok(()),
-            false => Err(Error::new("the dump did not end")),
-        })?;
-        println!("into empty tables: {:.2} s, {:.2} s of processor time", first.0, first.1);
-        let handle = start(tables.clone())?;
-        let complete = handle.wait(LIMIT);
-        let count = [tables.routes4.len(), tables.routes6.len()];
-        if !complete || (0..2).any(|i| count[i] < PREFIXES[i]) {
-            return Err(Error::new(format!("the dump has {count:?}")));
-        }
-        let changes = handle.status().publish.route_changes;
-        let time = best(|| again(&namespace, &handle))?;
-        println!("again: {:.2} s, {:.2} s of processor time", time.0, time.1);
-        // All that came and went is the address's.
-        let more = handle.status().publish.route_changes - changes;
-        assert!(more <= 4 * ROUNDS as u64, "{more} routes changed");
-        Ok(())
+        MODES.into_iter().try_for_each(|mode| dumps(mode, &namespace, &settings))
     })
+}
+
+/// The whole table into empty tables, and again over what is there.
+fn dumps(mode: Mode, namespace: &Namespace, settings: &Settings) -> Result<()> {
+    let start = |tables| Ours::start(mode, settings, tables);
+    let first = best(|| match start(Tables::default())?.wait(LIMIT) {
+        true => Ok(()),
+        false => Err(Error::new("the dump did not end")),
+    })?;
+    println!("{mode:?}: into empty tables: {:.2} s, {:.2} s of processor time", first.0, first.1);
+    let tables = Tables::default();
+    let ours = start(tables.clone())?;
+    let complete = ours.wait(LIMIT);
+    let count = [tables.routes4.len(), tables.routes6.len()];
+    if !complete || (0..2).any(|i| count[i] < PREFIXES[i]) {
+        return Err(Error::new(format!("the dump has {count:?}")));
+    }
+    let changes = ours.handle.status().publish.route_changes;
+    let time = best(|| again(namespace, &ours.handle))?;
+    println!("{mode:?}: again: {:.2} s, {:.2} s of processor time", time.0, time.1);
+    // All that came and went is the address's.
+    let more = ours.handle.status().publish.route_changes - changes;
+    assert!(more <= 4 * ROUNDS as u64, "{more} routes changed");
+    Ok(())
 }

@@ -8,12 +8,13 @@ use std::time::{Duration, Instant};
 
 use control::netlink::numbers::RTM_NEWROUTE;
 use control::netlink::wire::Builder;
-use control::{Control, NetlinkSocket, Settings, Source, Tables};
+use control::{NetlinkSocket, Settings, Source, Tables};
 use fib::Prefix;
 use lab::netns::{self, Namespace};
 use lab::{Context, Error, Result};
 
 use crate::octets;
+use crate::side::{MODES, Mode, Ours};
 
 /// Changes of one `ip` process.
 const CHANGES: u32 = 600_000;
@@ -66,20 +67,24 @@ fn events_reach_the_tables() -> Result<()> {
     if netns::skipped() {
         return Ok(());
     }
+    MODES.into_iter().try_for_each(events)
+}
+
+fn events(mode: Mode) -> Result<()> {
     let namespace = Namespace::unique("events")?;
     namespace.ip("link add a0 type veth peer name a1\nlink set a0 up\nlink set a1 up\n\
          address add 10.0.0.1/24 dev a0\nneigh replace 10.0.0.2 lladdr 2:0:0:0:0:2 nud permanent dev a0\n")?;
     let tables = Tables::default();
-    let (handle, socket, link) = namespace.inside(|| {
+    let (ours, socket, link) = namespace.inside(|| {
         let link = control::link::link("a0").cannot(|| "find a0".to_owned())?.index;
         let settings = Settings { ports: vec![link], source: Source::Kernel, buffer: Settings::BUFFER };
-        let handle = Control::start(&settings, None, tables.clone()).cannot(|| "listen".to_owned())?;
-        Ok((handle, NetlinkSocket::open(0, 1 << 20).cannot(|| "open netlink".to_owned())?, link))
+        let ours = Ours::start(mode, &settings, tables.clone())?;
+        Ok((ours, NetlinkSocket::open(0, 1 << 20).cannot(|| "open netlink".to_owned())?, link))
     })?;
-    assert!(handle.wait(LIMIT));
+    assert!(ours.wait(LIMIT));
     for busy in [false, true] {
         let over = AtomicBool::new(!busy);
-        let before = handle.status().netlink.messages;
+        let before = ours.handle.status().netlink.messages;
         let begun = Instant::now();
         let mut times = std::thread::scope(|scope| -> Result<Vec<Duration>> {
             let load = scope.spawn(|| {
@@ -111,18 +116,18 @@ fn events_reach_the_tables() -> Result<()> {
             Ok(times)
         })?;
         let seconds = begun.elapsed().as_secs_f64();
-        let status = handle.status();
+        let status = ours.handle.status();
         let rate = (status.netlink.messages - before) as f64 / seconds;
-        report(&mut times, rate, status.netlink.overruns);
+        report(mode, &mut times, rate, status.netlink.overruns);
     }
     Ok(())
 }
 
-fn report(times: &mut [Duration], rate: f64, overruns: u64) {
+fn report(mode: Mode, times: &mut [Duration], rate: f64, overruns: u64) {
     times.sort_unstable();
     let part = |share: f64| times[((times.len() - 1) as f64 * share) as usize];
     println!(
-        "{rate:.0} events a second: from the kernel to the tables {:?} in the middle, p99 {:?}, longest {:?}; \
+        "{mode:?}: {rate:.0} events a second: from the kernel to the tables {:?} in the middle, p99 {:?}, longest {:?}; \
          {overruns} overruns",
         part(0.5),
         part(0.99),

@@ -5,6 +5,8 @@ mod churn;
 mod dump;
 mod failover;
 mod latency;
+mod restart;
+mod side;
 
 use std::net::IpAddr;
 use std::time::{Duration, Instant};

@@ -30,6 +30,8 @@ const LINUX_COMMANDS: &[&str] = &[
     "routebricks show neighbours",
     "routebricks show elements",
     "routebricks show drops",
+    "routebricks show control",
+    "routebricks restart-control",
     "ip address add 10.1.0.1/24 dev eth1",
     "ip address add 10.2.0.1/24 dev eth2",
     "ip route add 10.9.0.0/16 via 10.2.0.2",

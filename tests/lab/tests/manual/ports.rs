@@ -91,6 +91,7 @@ fn commands_for_operators_do_what_they_say() -> Result<()> {
                 "punt" => &["element  port  kind  passed  lost  limit/s\n"],
                 "routes" => &["element  prefix  gateway  port\n"],
                 "neighbours" => &["element  address  MAC  state\n"],
+                "control" => &["runs as  state  process  for s  restarts  messages  "],
                 _ => panic!("{place}: {command}"),
             };
             assert!(expected.iter().all(|text| out.contains(text)), "{place}: {command}: {out}");

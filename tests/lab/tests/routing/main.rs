@@ -4,6 +4,7 @@
 //! addresses are theirs, and each is reached only if the daemons say so.
 
 mod bgp;
+mod control_side;
 mod floods;
 mod fpm;
 mod igp;

@@ -15,10 +15,10 @@ use crate::bgp::{bird_neighbour, bird_ours, frr_ours};
 use crate::{alone, wait_for_route};
 
 /// The routes that stay, and the one that n2 no longer announces when the daemon is back.
-const STAYS: &str = "10.102.0.0/24";
-const GOES: &str = "10.77.0.0/16";
+pub const STAYS: &str = "10.102.0.0/24";
+pub const GOES: &str = "10.77.0.0/16";
 /// How often a daemon may be killed until nothing was lost: the probe itself needs its share of a busy machine.
-const TRIES: usize = 3;
+pub const TRIES: usize = 3;
 
 /// Destinations of the probe, in both families.
 fn destinations() -> Vec<IpAddr> {
@@ -29,7 +29,7 @@ fn destinations() -> Vec<IpAddr> {
 }
 
 /// A router whose neighbours send everything to us, whatever their daemons think.
-fn stage(arguments: &[&str]) -> Result<Stage> {
+pub fn stage(arguments: &[&str]) -> Result<Stage> {
     let stage = crate::stage(arguments)?;
     for (host, n) in stage.hosts.iter().zip(1..) {
         host.ip(&format!("route add default via 10.{n}.0.1\nroute add default via 2001:db8:{n}::1\n"))?;
@@ -38,12 +38,12 @@ fn stage(arguments: &[&str]) -> Result<Stage> {
 }
 
 /// A probe from n1 to n2.
-fn probe(stage: &Stage) -> Result<Probe> {
+pub fn probe(stage: &Stage) -> Result<Probe> {
     Probe::start(&stage.hosts[0], &destinations(), &[&stage.hosts[1]])
 }
 
 /// The neighbour n2, which announces what stays, and with `more` what goes.
-fn neighbour(stage: &Stage, more: bool) -> Result<Bird> {
+pub fn neighbour(stage: &Stage, more: bool) -> Result<Bird> {
     let more: &[&str] = if more { &[GOES] } else { &[] };
     Bird::start(&stage.hosts[1], stage.directory.path(), "n2", &bird_neighbour(2, more))
 }

@@ -109,6 +109,20 @@ pub const NEIGHBOURS: &[Column] = &[
     column("state", |r| text(&r["state"])),
 ];
 
+/// Of `show control`.
+pub const CONTROL: &[Column] = &[
+    column("runs as", |r| text(&r["runs_as"])),
+    column("state", |r| text(&r["state"])),
+    column("process", |r| text(&r["pid"])),
+    column("for s", |r| text(&r["since_s"])),
+    column("restarts", |r| text(&r["restarts"])),
+    column("messages", |r| text(&r["netlink_messages"])),
+    column("overruns", |r| text(&r["netlink_overruns"])),
+    column("FPM messages", |r| text(&r["fpm_messages"])),
+    column("route changes", |r| text(&r["route_changes"])),
+    column("last end", |r| text(&r["last_end"])),
+];
+
 /// Control characters of configurations could move the terminal's cursor.
 fn visible(text: &str) -> String {
     text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect()

@@ -46,6 +46,8 @@ enum What {
     Routes,
     /// Link-layer addresses of neighbours
     Neighbours,
+    /// The control side of `routebricks router`: its process, since when, how often it was started again
+    Control,
 }
 
 /// Between two pictures of `--watch`.
@@ -81,6 +83,7 @@ fn picture(args: &ShowArgs, client: &Client) -> Result<String, String> {
         What::Punt => ("punt", columns::PUNT),
         What::Routes => ("routes", columns::ROUTES),
         What::Neighbours => ("neighbours", columns::NEIGHBOURS),
+        What::Control => ("control", columns::CONTROL),
     };
     let rows = match args.what {
         What::Punt => texts::punt(client)?,

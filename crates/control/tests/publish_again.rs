@@ -1,0 +1,265 @@
+//! A publisher that finds what an earlier one of the same router has left in the tables.
+#![expect(clippy::unwrap_used, reason = "the helpers of a test")]
+
+use control::netlink::{
+    Action, Hop, Hops, Kind, Link, MAIN_TABLE, Message, Neighbour, NextHopObject, ObjectTarget, Route,
+};
+use control::{Model, Publisher, Tables, set_number};
+use epoch::Reader;
+use fib::{Adjacency, LinearTable, NextHop, Prefix4, RouteEvent, RouteTable};
+use proptest::prelude::*;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, Mutex};
+
+/// Interfaces of ports 0, 1 and 2.
+const LINKS: [u32; 3] = [11, 12, 13];
+
+/// The one of which there is always a route, two with neighbours in them, and others.
+const PREFIXES: [&str; 6] =
+    ["0.0.0.0/0", "10.0.11.0/24", "10.0.12.0/24", "20.0.0.0/16", "21.0.0.0/16", "21.0.0.0/24"];
+
+fn tables() -> Tables {
+    Tables {
+        routes4: Arc::new(RouteTable::new(LinearTable::new())),
+        adjacencies4: Arc::default(),
+        routes6: Arc::new(RouteTable::new(LinearTable::new())),
+        adjacencies6: Arc::default(),
+    }
+}
+
+fn model(messages: &[Message]) -> Model {
+    let mut model = Model::default();
+    messages.iter().for_each(|message| model.apply(message.clone(), false));
+    model
+}
+
+fn publish(publisher: &mut Publisher, model: &mut Model) {
+    let mut reader = Reader::new();
+    while publisher.publish(model, None, &mut reader) {}
+}
+
+/// A new publisher, and all that it does.
+fn publish_all(tables: &Tables, messages: &[Message]) -> Publisher {
+    let mut publisher = Publisher::new(tables.clone(), &LINKS);
+    let mut model = model(messages);
+    publisher.sweep();
+    publish(&mut publisher, &mut model);
+    publisher
+}
+
+fn link(index: u32, up: bool, carrier: bool) -> Message {
+    let mac = Some([2, 0, 0, 0, 0, index as u8]);
+    Message::Link(Action::Add, Link { index, up, carrier, mac, ..Link::default() })
+}
+
+fn neighbour(link: u32, last: u8, state: u16) -> Message {
+    let (ip, mac) = ([10, 0, link as u8, last].into(), Some([4, 0, 0, 0, link as u8, last]));
+    let action = if state == 0 { Action::Remove } else { Action::Add };
+    Message::Neighbour(action, Neighbour { link, ip, mac, state })
+}
+
+fn route(action: Action, prefix: &str, hops: Hops) -> Message {
+    let (table, prefix) = (MAIN_TABLE, prefix.parse().unwrap());
+    let kind = Kind::Unicast;
+    Message::Route4(action, Route { table, prefix, metric: 0, tos: 0, protocol: 4, kind, hops, mtu: None })
+}
+
+fn via(link: u32, last: u8) -> Hop {
+    Hop { gateway: Some([10, 0, link as u8, last].into()), link }
+}
+
+/// What becomes of packets to a next hop, whatever its number: who gets them, in which shares.
+fn meaning(tables: &Tables, hop: NextHop) -> (Option<NextHop>, Vec<(NextHop, u32)>, Option<Adjacency>) {
+    let hops = tables.routes4.next_hop_list();
+    let group = tables.adjacencies4.group(hop);
+    let members = group.iter().flat_map(|group| group.members());
+    let mut members: Vec<_> = members.map(|member| (hops[member.hop.index()], member.weight)).collect();
+    members.sort_unstable();
+    (set_number(hop.port).is_none().then_some(hop), members, tables.adjacencies4.get(hop))
+}
+
+type Meaning = (Option<NextHop>, Vec<(NextHop, u32)>, Option<Adjacency>);
+
+fn meanings(tables: &Tables) -> BTreeMap<Prefix4, Meaning> {
+    tables.routes4.routes().iter().map(|route| (route.prefix, meaning(tables, route.next_hop))).collect()
+}
+
+/// All that can happen in a small world.
+fn message() -> impl Strategy<Value = Message> {
+    let state = prop::sample::select(vec![0u16, 2, 2, 2, 0x20]);
+    let way = (0..3usize, 1..4u8, 1..4u32).prop_map(|(i, last, weight)| (via(LINKS[i], last), weight));
+    let hops = prop_oneof![
+        (0..3usize, 1..4u8).prop_map(|(i, last)| Hops::One(via(LINKS[i], last))),
+        (0..3usize).prop_map(|i| Hops::One(Hop { gateway: None, link: LINKS[i] })),
+        prop::collection::vec(way, 2..4).prop_map(|ways| Hops::Many(ways.into())),
+        (1..5u32).prop_map(Hops::Object),
+    ];
+    let hop = (0..3usize, 1..4u8).prop_map(|(i, last)| ObjectTarget::Hop(via(LINKS[i], last)));
+    let group = Just(ObjectTarget::Group(vec![(1, 1), (2, 3)]));
+    let object =
+        (prop_oneof![(1..4u32, hop), (4..5u32, group)], any::<bool>()).prop_map(|((id, to), there)| {
+            Message::NextHop(if there { Action::Replace } else { Action::Remove }, NextHopObject { id, to })
+        });
+    prop_oneof![
+        4 => (0..PREFIXES.len(), hops, 0..4u8).prop_map(|(n, hops, kind)| {
+            let action = if kind == 0 { Action::Remove } else { Action::Replace };
+            route(action, PREFIXES[n], hops)
+        }),
+        2 => (0..3usize, 1..4u8, state).prop_map(|(i, last, state)| neighbour(LINKS[i], last, state)),
+        1 => (0..3usize, any::<bool>(), any::<bool>()).prop_map(|(i, up, c)| link(LINKS[i], up, up && c)),
+        2 => object,
+    ]
+}
+
+fn messages(count: usize) -> impl Strategy<Value = Vec<Message>> {
+    prop::collection::vec(message(), 0..count)
+}
+
+/// Which prefixes have been touched since.
+fn touched(tables: &Tables) -> Arc<Mutex<BTreeSet<Prefix4>>> {
+    let touched = Arc::new(Mutex::new(BTreeSet::new()));
+    let note = touched.clone();
+    tables.routes4.watch(Some(Box::new(move |event| {
+        if let RouteEvent::Routes(routes) = event {
+            note.lock().unwrap().extend(routes.iter().map(|(prefix, _)| *prefix));
+        }
+    })));
+    touched
+}
+
+proptest! {
+    #[test]
+    fn tables_become_those_of_one_that_began_with_nothing(
+        first in messages(40), meanwhile in messages(12), then in messages(12)
+    ) {
+        let ports = LINKS.map(|index| link(index, true, true));
+        let mut all = [&ports[..], &first].concat();
+        let (tables, other) = (tables(), tables());
+        drop(publish_all(&tables, &all));
+        let before = meanings(&tables);
+        let touched = touched(&tables);
+        all.extend(meanwhile);
+        let mut ours = publish_all(&tables, &all);
+        let mut fresh = publish_all(&other, &all);
+        prop_assert_eq!(meanings(&tables), meanings(&other));
+        prop_assert_eq!(tables.adjacencies4.known(), other.adjacencies4.known());
+        let groups = |tables: &Tables| tables.adjacencies4.known_groups().len();
+        prop_assert_eq!(groups(&tables), groups(&other));
+        // What is as it was keeps its number, unless it is a set of which not all ways could be used.
+        for prefix in touched.lock().unwrap().iter() {
+            let old = before.get(prefix);
+            let is_same = old == meanings(&tables).get(prefix);
+            prop_assert!(!is_same || old.is_none_or(|(hop, ..)| hop.is_none()), "{} {:?}", prefix, old);
+        }
+        // They go on alike.
+        let (mut at, mut at_other) = (model(&all), model(&all));
+        let (mut reader, mut other_reader) = (Reader::new(), Reader::new());
+        while ours.publish(&mut at, None, &mut reader) {}
+        while fresh.publish(&mut at_other, None, &mut other_reader) {}
+        for message in then {
+            at.apply(message.clone(), false);
+            at_other.apply(message, false);
+            while ours.publish(&mut at, None, &mut reader) {}
+            while fresh.publish(&mut at_other, None, &mut other_reader) {}
+            prop_assert_eq!(meanings(&tables), meanings(&other));
+            prop_assert_eq!(groups(&tables), groups(&other));
+        }
+    }
+
+    #[test]
+    fn what_was_not_told_yet_stays_until_all_was(
+        first in messages(40), seed in prop::collection::vec(any::<bool>(), 60)
+    ) {
+        let ports = LINKS.map(|index| link(index, true, true));
+        let all = [&ports[..], &first].concat();
+        let tables = tables();
+        drop(publish_all(&tables, &all));
+        let before = meanings(&tables);
+        let touched = touched(&tables);
+        // FRR has told some of its routes again; neighbours and links are the kernel's.
+        let is_frr = |message: &Message| matches!(message, Message::Route4(..) | Message::NextHop(..));
+        let (mut kernel, mut frr) = (Model::default(), Model::default());
+        all.iter().filter(|message| !is_frr(message)).for_each(|message| kernel.apply(message.clone(), false));
+        let whole = model(&all);
+        let mut publisher = Publisher::new(tables.clone(), &LINKS);
+        let mut reader = Reader::new();
+        prop_assert_eq!(publisher.is_holding(), !before.is_empty());
+        while publisher.publish(&mut kernel, Some(&mut frr), &mut reader) {}
+        prop_assert_eq!(&meanings(&tables), &before);
+        let objects: Vec<_> = whole.next_hops.iter().map(|(id, to)| (id, to.clone())).collect();
+        for (id, to) in objects {
+            frr.apply(Message::NextHop(Action::Replace, NextHopObject { id, to }), false);
+        }
+        while publisher.publish(&mut kernel, Some(&mut frr), &mut reader) {}
+        prop_assert_eq!(&meanings(&tables), &before);
+        let mut late = Vec::new();
+        for (n, (prefix, list)) in whole.routes4.table(MAIN_TABLE).enumerate() {
+            let entry = list.iter().next().unwrap();
+            let message = route(Action::Replace, &prefix.to_string(), entry.hops.clone());
+            if seed[n % seed.len()] { frr.apply(message, false) } else { late.push(message) }
+        }
+        while publisher.publish(&mut kernel, Some(&mut frr), &mut reader) {}
+        prop_assert_eq!(&meanings(&tables), &before);
+        late.into_iter().for_each(|message| frr.apply(message, false));
+        publisher.sweep();
+        while publisher.publish(&mut kernel, Some(&mut frr), &mut reader) {}
+        prop_assert_eq!(&meanings(&tables), &before);
+        for prefix in touched.lock().unwrap().iter() {
+            prop_assert!(before[prefix].0.is_none(), "{} was touched", prefix);
+        }
+        // All of it goes when FRR says so.
+        let fresh = tables_of_kernel(&all);
+        let mut nothing = Model::default();
+        let mut last = Publisher::new(tables.clone(), &LINKS);
+        let mut kernel = model(&all.iter().filter(|message| !is_frr(message)).cloned().collect::<Vec<_>>());
+        last.sweep();
+        while last.publish(&mut kernel, Some(&mut nothing), &mut reader) {}
+        prop_assert_eq!(meanings(&tables), meanings(&fresh));
+        prop_assert_eq!(tables.adjacencies4.known_groups(), []);
+    }
+}
+
+/// Tables of a router whose FRR has no routes.
+fn tables_of_kernel(all: &[Message]) -> Tables {
+    let (tables, mut reader) = (tables(), Reader::new());
+    let is_frr = |message: &Message| matches!(message, Message::Route4(..) | Message::NextHop(..));
+    let mut kernel = model(&all.iter().filter(|message| !is_frr(message)).cloned().collect::<Vec<_>>());
+    let mut publisher = Publisher::new(tables.clone(), &LINKS);
+    while publisher.publish(&mut kernel, Some(&mut Model::default()), &mut reader) {}
+    tables
+}
+
+#[test]
+fn a_set_is_known_by_its_members() {
+    let tables = tables();
+    let mut all = LINKS.map(|index| link(index, true, true)).to_vec();
+    all.extend([neighbour(11, 1, 2), neighbour(12, 1, 2), neighbour(13, 1, 2)]);
+    let ways = |ways: &[(u32, u32)]| {
+        Hops::Many(ways.iter().map(|(link, weight)| (via(*link, 1), *weight)).collect())
+    };
+    all.push(route(Action::Add, "20.0.0.0/16", ways(&[(11, 1), (12, 2)])));
+    all.push(route(Action::Add, "20.1.0.0/16", ways(&[(11, 1), (13, 1)])));
+    drop(publish_all(&tables, &all));
+    let hop = |prefix: &str| tables.routes4.get(prefix.parse().unwrap()).unwrap().next_hop;
+    let (first, second) = (hop("20.0.0.0/16"), hop("20.1.0.0/16"));
+    // Buckets have a history: they stay as they are.
+    let mut publisher = publish_all(&tables, &all);
+    let mut at = model(&all);
+    publish(&mut publisher, &mut at);
+    at.apply(neighbour(12, 1, 0x20), false);
+    publish(&mut publisher, &mut at);
+    at.apply(neighbour(12, 1, 2), false);
+    publish(&mut publisher, &mut at);
+    let group = tables.adjacencies4.group(first);
+    all.push(neighbour(13, 1, 0x20));
+    let after = publish_all(&tables, &all);
+    assert_eq!((hop("20.0.0.0/16"), tables.adjacencies4.group(first)), (first, group));
+    // Of the second one a way was gone when it was looked at, so that it was known; the next time it is not.
+    assert_eq!((hop("20.1.0.0/16"), meaning(&tables, second).1.len()), (second, 1));
+    drop(after);
+    drop(publish_all(&tables, &all));
+    let third = hop("20.1.0.0/16");
+    assert_ne!(third, second);
+    assert_eq!((meaning(&tables, third).1.len(), tables.adjacencies4.group(second)), (1, None));
+    assert_eq!(hop("20.0.0.0/16"), first);
+}
