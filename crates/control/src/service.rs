@@ -16,6 +16,7 @@ use crate::publish::{self, Publisher, Tables};
 use crate::replicate::{Log, Reclaim};
 use crate::socket::{GROUPS, NetlinkSocket, Read};
 use epoch::Reader;
+use fib::Interfaces;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::eventfd::{EfdFlags, EventFd};
 use std::io::{self, Read as _};
@@ -165,7 +166,20 @@ impl Control {
     /// # Errors
     /// If a socket or the thread cannot be had.
     pub fn start(settings: &Settings, cables: Option<Cables>, tables: Tables) -> io::Result<Handle> {
-        Control::start_for(settings, cables, tables, None)
+        Control::start_for(settings, cables, tables, None, None)
+    }
+
+    /// As [`start`](Self::start), with VLANs on the ports' twins and VRFs, of which workers hear in `interfaces`.
+    ///
+    /// # Errors
+    /// If a socket or the thread cannot be had.
+    pub fn start_with_interfaces(
+        settings: &Settings,
+        cables: Option<Cables>,
+        tables: Tables,
+        interfaces: Arc<Interfaces>,
+    ) -> io::Result<Handle> {
+        Control::start_for(settings, cables, tables, None, Some(interfaces))
     }
 
     /// As [`start`](Self::start), for other nodes as well: those that follow the log of these tables
@@ -178,7 +192,7 @@ impl Control {
         cables: Option<Cables>,
         log: &Arc<Log>,
     ) -> io::Result<Handle> {
-        Control::start_for(settings, cables, log.tables().clone(), Some(Reclaim::new(log)))
+        Control::start_for(settings, cables, log.tables().clone(), Some(Reclaim::new(log)), None)
     }
 
     fn start_for(
@@ -186,6 +200,7 @@ impl Control {
         cables: Option<Cables>,
         tables: Tables,
         reclaim: Option<Reclaim>,
+        interfaces: Option<Arc<Interfaces>>,
     ) -> io::Result<Handle> {
         let shared = Arc::new(Shared::default());
         let listener = match settings.source {
@@ -203,7 +218,7 @@ impl Control {
             listener,
             connection: None,
             follower: Follower::new(),
-            publisher: Publisher::new(tables, &settings.ports),
+            publisher: Publisher::with_interfaces(tables, &settings.ports, interfaces),
             reclaim,
             cables,
             wake: wake.clone(),

@@ -117,6 +117,7 @@ pub fn router(args: &RouterArgs) -> Done {
     let Configuration { flat, sources, .. } = Configuration::of_text("router", text)?;
     let tables = graph::Tables::new();
     let published = linux::tables(&tables);
+    let interfaces = linux::interfaces(&tables, settings.workers.unwrap_or(1).into());
     let options = RunOptions {
         workers: settings.workers.unwrap_or(1).into(),
         burst: 64,
@@ -134,8 +135,8 @@ pub fn router(args: &RouterArgs) -> Done {
     let serve = |router: &Arc<graph::Router>| {
         options.service.status("reading the kernel's routes");
         let (numbers, cables) = twins.hand_over().map_err(|e| format!("cannot make the twins: {e}"))?;
-        let control =
-            linux::follow(&numbers, cables, source, published).map_err(|e| format!("netlink: {e}"))?;
+        let control = linux::follow(&numbers, cables, source, published, interfaces)
+            .map_err(|e| format!("netlink: {e}"))?;
         if source == Source::Kernel && !control.wait(FIRST_LOOK) {
             return Err("the kernel's routes cannot be read".to_owned());
         }

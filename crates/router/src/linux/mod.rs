@@ -16,8 +16,9 @@ pub use namespaces::Namespaces;
 pub use twins::{Port, Twins, hand_over};
 
 use control::{Cables, Control, Handle, Settings, Source, Tables};
-use fib::{Adjacencies, Dir24_8, RangeTree, RouteTable};
+use fib::{Adjacencies, Dir24_8, Interfaces, RangeTree, RouteTable};
 use std::io;
+use std::sync::Arc;
 
 /// The name of the tables in the configuration.
 const TABLE: &str = "main";
@@ -33,11 +34,22 @@ pub fn tables(of: &graph::Tables) -> Tables {
     }
 }
 
+/// Where elements hear of VLANs and VRFs, in a router with so many workers.
+pub fn interfaces(of: &graph::Tables, workers: usize) -> Arc<Interfaces> {
+    of.get_or(TABLE, || Interfaces::new(workers))
+}
+
 /// Starts to listen to the kernel of the current network namespace.
 ///
 /// # Errors
 /// Those of the system.
-pub fn follow(twins: &[u32], cables: Cables, source: Source, tables: Tables) -> io::Result<Handle> {
+pub fn follow(
+    twins: &[u32],
+    cables: Cables,
+    source: Source,
+    tables: Tables,
+    interfaces: Arc<Interfaces>,
+) -> io::Result<Handle> {
     let settings = Settings { ports: twins.to_vec(), source, buffer: Settings::BUFFER };
-    Control::start(&settings, Some(cables), tables)
+    Control::start_with_interfaces(&settings, Some(cables), tables, interfaces)
 }
