@@ -321,6 +321,11 @@ impl Interfaces {
         Arc::new(InterfaceCounts { received: tallies(), sent: tallies() })
     }
 
+    /// Frees what no worker can see any more.
+    pub fn collect(&self) {
+        self.map.collect();
+    }
+
     /// Makes these, by number, all that there are; true if it is news to workers.
     pub fn set(&self, all: Vec<Option<Interface>>) -> bool {
         let news = self.map.with(|map| map.all != all);

@@ -101,8 +101,11 @@ impl Places {
 
     /// Shows workers what there is. Routes of new VRFs are to be there before.
     pub fn show(&mut self) {
-        if let (Some(table), Some(news)) = (&self.table, self.news.take()) {
-            table.set(news);
+        let Some(table) = &self.table else { return };
+        match self.news.take() {
+            Some(news) => drop(table.set(news)),
+            // Routes of VRFs that are gone take room.
+            None => table.collect(),
         }
     }
 
