@@ -3,6 +3,8 @@
 mod multipath;
 mod reverse_path;
 mod service;
+mod vlans;
+mod vrfs;
 
 use std::time::Duration;
 
