@@ -255,6 +255,10 @@ impl Control {
                 continue;
             }
             more = self.publisher.publish(kernel, frr.as_mut(), &mut reader);
+            for link in self.publisher.take_fresh_links() {
+                // As its twin: what the data plane leaves to Linux is forwarded there.
+                let _ = self.socket.send(&request::forward(link));
+            }
             self.ask();
             let now = self.now();
             if let Some(reclaim) = &mut self.reclaim {

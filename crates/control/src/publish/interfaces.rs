@@ -6,7 +6,7 @@
 use crate::kernel::Model;
 use crate::netlink::Link;
 use fib::{Interface, InterfaceCounts, Interfaces, Prefix, Tags, Vrf};
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
 /// How many VLANs may be on top of one another; a frame has two tags at most.
@@ -40,6 +40,9 @@ pub struct Places {
     pub vrfs: BTreeMap<u32, VrfState>,
     /// What is to be shown to workers.
     news: Option<Vec<Option<Interface>>>,
+    /// VLANs and VRFs of the kernel that have been seen, and those of them that nobody has asked for yet.
+    seen: BTreeSet<u32>,
+    fresh: Vec<u32>,
     warned: bool,
 }
 
@@ -55,6 +58,8 @@ impl Places {
             port_of: (0..).take(twins.len()).collect(),
             vrfs: BTreeMap::new(),
             news: None,
+            seen: BTreeSet::new(),
+            fresh: Vec::new(),
             warned: false,
         }
     }
@@ -96,7 +101,23 @@ impl Places {
             }
         }
         self.news = Some(all);
+        self.note_fresh(kernel);
         gone
+    }
+
+    /// VLANs on ports and VRFs of ports that are new: Linux is to forward what it gets there.
+    pub fn take_fresh(&mut self) -> Vec<u32> {
+        std::mem::take(&mut self.fresh)
+    }
+
+    fn note_fresh(&mut self, kernel: &Model) {
+        let masters = self.ports.keys().filter_map(|index| kernel.links.get(*index)).map(|link| link.master);
+        let vrfs =
+            masters.filter(|master| kernel.links.get(*master).is_some_and(|link| link.table.is_some()));
+        let vlans = self.ports.keys().copied().filter(|index| !self.twins.contains(index));
+        let now: BTreeSet<u32> = vlans.chain(vrfs).collect();
+        self.fresh.extend(now.difference(&self.seen));
+        self.seen = now;
     }
 
     /// Shows workers what there is. Routes of new VRFs are to be there before.

@@ -263,6 +263,11 @@ impl Publisher {
         self.wanted.iter().copied()
     }
 
+    /// VLANs on ports and VRFs of ports that are new since the last call: Linux is to forward what it gets there.
+    pub fn take_fresh_links(&mut self) -> Vec<u32> {
+        self.places.take_fresh()
+    }
+
     /// True once something was published.
     pub fn has_started(&self) -> bool {
         self.started

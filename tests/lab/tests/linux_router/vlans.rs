@@ -98,7 +98,7 @@ fn hosts_in_two_vlans_of_a_port_reach_each_other_and_others() -> Result<()> {
     let answer = printed(&b, &["-c1", "-t1", "-W2", "2001:db8:2::2"])?;
     assert!(answer.contains("From 2001:db8:200::1") && answer.contains("Time exceeded"), "{answer}");
     // A VLAN that there is not.
-    let c = with_addresses(host(&stage, 0, 300)?, 300)?;
+    let c = with_addresses(host(&stage, 0, 250)?, 250)?;
     assert!(!pings(&c, "10.2.0.2")?);
     assert!(lost(&stage, "vlan0.unknown_vlan")? > 0);
     let rows = stage.router.rows("interfaces")?;
