@@ -17,6 +17,7 @@ mod groups;
 mod interfaces;
 mod paths;
 mod routes;
+mod vrfs;
 
 use crate::kernel::Model;
 use crate::netlink::{LOCAL_TABLE, Link, MAIN_TABLE};
@@ -28,6 +29,7 @@ use paths::View;
 use std::collections::{HashMap, HashSet};
 use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
+use vrfs::Round;
 
 /// The port of the next hop of packets for Linux.
 pub const PUNT: u32 = u32::MAX;
@@ -177,10 +179,6 @@ impl Publisher {
         let every = links_changed || !self.started;
         let tables = &self.tables;
         let (mut wanted4, mut wanted6) = (Wanted::new(), Wanted::new());
-        for VrfState { vrf, .. } in &gone {
-            Half::of4(tables, Some(vrf), &mut Vec::new(), &mut wanted4).give_back_all(&view);
-            Half::of6(tables, Some(vrf), &mut Vec::new(), &mut wanted6).give_back_all(&view);
-        }
         let mut half4 = Half::of4(tables, None, &mut self.dirty4, &mut wanted4);
         let mut half6 = Half::of6(tables, None, &mut self.dirty6, &mut wanted6);
         if every {
@@ -197,19 +195,9 @@ impl Publisher {
         let most = if self.started { CHUNK } else { usize::MAX };
         half4.routes(&view, most, reader, &mut self.counts);
         half6.routes(&view, most, reader, &mut self.counts);
-        for (table, state) in &mut vrfs {
-            let (view, all) = (view.of_table(*table), all || state.fresh);
-            // Nobody looks anything up there before everything is there.
-            let most = if state.fresh { usize::MAX } else { CHUNK };
-            state.fresh = false;
-            let (vrf, dirty4, dirty6) = (Some(&*state.vrf), &mut state.dirty4, &mut state.dirty6);
-            let mut half4 = Half::of4(tables, vrf, dirty4, &mut wanted4);
-            half4.widen(&view, all, &neighbours, 0);
-            half4.routes(&view, most, reader, &mut self.counts);
-            let mut half6 = Half::of6(tables, vrf, dirty6, &mut wanted6);
-            half6.widen(&view, all, &neighbours, 0);
-            half6.routes(&view, most, reader, &mut self.counts);
-        }
+        let round = Round { tables, view: &view, all, neighbours: &neighbours };
+        round.forget(&gone);
+        let more = round.publish(&mut vrfs, [&mut wanted4, &mut wanted6], reader, &mut self.counts);
         self.started = true;
         if near {
             // All groups have been looked at.
@@ -217,8 +205,7 @@ impl Publisher {
         }
         self.wanted.extend(wanted4.union(&wanted6));
         reader.quiescent();
-        let is_done = |state: &VrfState| state.dirty4.is_empty() && state.dirty6.is_empty();
-        let more = !self.dirty4.is_empty() || !self.dirty6.is_empty() || !vrfs.values().all(is_done);
+        let more = more || !self.dirty4.is_empty() || !self.dirty6.is_empty();
         self.places.vrfs = vrfs;
         self.places.show();
         more
