@@ -168,7 +168,7 @@ const GRAPH: &str = "
 pub fn graph(bytes: &[u8]) {
     let limits = Limits { rx_queues: 1, tx_queues: 1 };
     let devices = Arc::new(MemoryDevices::new(Pool::heap(256, 2048), &["eth0"], limits));
-    let setup = Setup { workers: 1, burst: 4, devices: devices.clone() };
+    let setup = Setup { workers: 1, burst: 4, devices: devices.clone(), ..Setup::default() };
     let mut bench = Bench::new(GRAPH, &setup).unwrap_or_else(|e| panic!("{e}"));
     let port = devices.memory("eth0").unwrap_or_else(|| panic!("a port that was named"));
     let mut rest = bytes;

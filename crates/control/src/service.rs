@@ -16,6 +16,7 @@ use crate::publish::{self, Publisher, Tables};
 use crate::replicate::{Log, Reclaim};
 use crate::socket::{GROUPS, NetlinkSocket, Read};
 use epoch::Reader;
+use fib::Interfaces;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::eventfd::{EfdFlags, EventFd};
 use std::io::{self, Read as _};
@@ -189,7 +190,20 @@ impl Control {
     /// # Errors
     /// If a socket or the thread cannot be had.
     pub fn start(settings: &Settings, cables: Option<Cables>, tables: Tables) -> io::Result<Handle> {
-        Control::start_for(settings, cables, tables, None, false)
+        Control::start_for(settings, cables, tables, None, None, false)
+    }
+
+    /// As [`start`](Self::start), with VLANs on the ports' twins and VRFs, of which workers hear in `interfaces`.
+    ///
+    /// # Errors
+    /// If a socket or the thread cannot be had.
+    pub fn start_with_interfaces(
+        settings: &Settings,
+        cables: Option<Cables>,
+        tables: Tables,
+        interfaces: Arc<Interfaces>,
+    ) -> io::Result<Handle> {
+        Control::start_for(settings, cables, tables, None, Some(interfaces), false)
     }
 
     /// As [`start`](Self::start), for other nodes as well: those that follow the log of these tables
@@ -202,7 +216,7 @@ impl Control {
         cables: Option<Cables>,
         log: &Arc<Log>,
     ) -> io::Result<Handle> {
-        Control::start_for(settings, cables, log.tables().clone(), Some(Reclaim::new(log)), false)
+        Control::start_for(settings, cables, log.tables().clone(), Some(Reclaim::new(log)), None, false)
     }
 
     /// As [`start_replicated`](Self::start_replicated), for one router that follows and keeps its tables when this process
@@ -212,7 +226,7 @@ impl Control {
     /// # Errors
     /// If a socket or the thread cannot be had.
     pub fn start_apart(settings: &Settings, cables: Option<Cables>, log: &Arc<Log>) -> io::Result<Handle> {
-        Control::start_for(settings, cables, log.tables().clone(), Some(Reclaim::new(log)), true)
+        Control::start_for(settings, cables, log.tables().clone(), Some(Reclaim::new(log)), None, true)
     }
 
     fn start_for(
@@ -220,6 +234,7 @@ impl Control {
         cables: Option<Cables>,
         tables: Tables,
         reclaim: Option<Reclaim>,
+        interfaces: Option<Arc<Interfaces>>,
         is_apart: bool,
     ) -> io::Result<Handle> {
         let shared = Arc::new(Shared::default());
@@ -238,7 +253,7 @@ impl Control {
             listener,
             connection: None,
             follower: Follower::new(),
-            publisher: Publisher::new(tables, &settings.ports),
+            publisher: Publisher::with_interfaces(tables, &settings.ports, interfaces),
             reclaim,
             is_apart,
             rounds: 0,
@@ -281,6 +296,10 @@ impl Control {
                 self.publisher.sweep();
             }
             more = self.publisher.publish(kernel, frr.as_mut(), &mut reader);
+            for link in self.publisher.take_fresh_links() {
+                // As its twin: what the data plane leaves to Linux is forwarded there.
+                let _ = self.socket.send(&request::forward(link));
+            }
             self.ask();
             let now = self.now();
             if let Some(reclaim) = &mut self.reclaim {

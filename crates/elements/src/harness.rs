@@ -26,11 +26,13 @@ pub struct Setup {
     pub burst: usize,
     /// Where ports come from.
     pub devices: Arc<dyn Devices>,
+    /// Where elements meet whoever feeds them.
+    pub tables: Tables,
 }
 
 impl Default for Setup {
     fn default() -> Setup {
-        Setup { workers: 1, burst: 32, devices: Arc::new(NoDevices::new("")) }
+        Setup { workers: 1, burst: 32, devices: Arc::new(NoDevices::new("")), tables: Tables::new() }
     }
 }
 
@@ -102,7 +104,7 @@ impl Bench {
             burst: setup.burst,
             clock: clock.clone(),
             devices: setup.devices.clone(),
-            tables: Tables::new(),
+            tables: setup.tables.clone(),
         };
         let router = Router::new(flat, classes, &options).map_err(|d| render(&d, &sources, false))?;
         let mut engines = router.engines();

@@ -28,7 +28,7 @@ impl Bed {
     fn new(config: &str, workers: usize, rx_queues: u16, tx_queues: u16) -> Result<Bed, String> {
         let limits = Limits { rx_queues, tx_queues };
         let devices = Arc::new(MemoryDevices::new(Pool::heap(4096, 2048), &["a", "b"], limits));
-        let setup = Setup { workers, burst: 8, devices: devices.clone() };
+        let setup = Setup { workers, burst: 8, devices: devices.clone(), ..Setup::default() };
         Ok(Bed { bench: Bench::new(config, &setup)?, devices })
     }
 

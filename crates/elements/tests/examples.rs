@@ -58,7 +58,7 @@ fn examples_do_what_they_say() {
 fn check(example: &str, workers: usize, burst: usize) -> Result<(), String> {
     let limits = Limits { rx_queues: 1, tx_queues: 1 };
     let devices = Arc::new(MemoryDevices::new(Pool::heap(1 << 16, 9_856), &["eth0", "eth1"], limits));
-    let setup = Setup { workers, burst, devices: devices.clone() };
+    let setup = Setup { workers, burst, devices: devices.clone(), ..Setup::default() };
     let mut bench = Bench::new(example, &setup)?;
     for (name, frames) in [("eth0", frames().collect()), ("eth1", Vec::new())] {
         let port = devices.memory(name).ok_or("no such port")?;

@@ -62,7 +62,7 @@ impl Net {
         let text = CONFIG.replace("$TABLE routes.txt", &format!("$TABLE {}", table.display()));
         let limits = Limits { rx_queues: 1, tx_queues: 4 };
         let devices = Arc::new(MemoryDevices::new(Pool::heap(4096, 2304), &DEVICES, limits));
-        let setup = Setup { workers, burst, devices: devices.clone() };
+        let setup = Setup { workers, burst, devices: devices.clone(), ..Setup::default() };
         Net { bench: Bench::new(&text, &setup).unwrap_or_else(|e| panic!("{e}")), devices }
     }
 

@@ -21,10 +21,11 @@ pub use watch::{AdjacencyEvent, AdjacencySnapshot, AdjacencyWatch};
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(C, align(16))]
 pub struct Adjacency {
-    /// Destination, source, EtherType, as they stand in a frame.
+    /// Destination, source, EtherType, as they stand in a frame. Of a tagged one the number of the interface stands in
+    /// place of the EtherType: it says which tags there are ([`Interfaces`](crate::Interfaces)).
     pub header: [u8; Adjacency::HEADER_LEN],
     /// The output; [`Adjacency::NO_OUTPUT`] while the neighbour's address is not known, [`Adjacency::GROUP`] if this is a
-    /// group, [`Adjacency::LOST`] if packets are lost on purpose.
+    /// group, [`Adjacency::LOST`] if packets are lost on purpose. With the bit [`Adjacency::TAGGED`] if frames have tags.
     pub output: u16,
 }
 
@@ -37,6 +38,8 @@ impl Adjacency {
     pub const GROUP: u16 = u16::MAX - 1;
     /// In place of an output: packets to this next hop are lost on purpose.
     pub const LOST: u16 = u16::MAX - 2;
+    /// The bit of outputs whose frames have VLAN tags.
+    pub const TAGGED: u16 = 1 << 15;
     /// Of a next hop whose packets are lost on purpose.
     pub const BLACKHOLE: Adjacency = Adjacency { header: [0; Self::HEADER_LEN], output: Self::LOST };
     /// Of a next hop whose neighbour is not known.
@@ -46,6 +49,34 @@ impl Adjacency {
     #[inline(always)]
     pub const fn is_usable(&self) -> bool {
         self.output < Self::LOST
+    }
+
+    /// True if frames can be made with it, and begin with the header as it stands.
+    #[inline(always)]
+    pub const fn is_plain(&self) -> bool {
+        self.output < Self::TAGGED
+    }
+
+    /// That of a neighbour behind the tags of an interface.
+    pub fn tagged(destination: [u8; 6], source: [u8; 6], interface: u16, port: u16) -> Adjacency {
+        let mut header = [0; Self::HEADER_LEN];
+        header[..6].copy_from_slice(&destination);
+        header[6..12].copy_from_slice(&source);
+        header[12..].copy_from_slice(&interface.to_be_bytes());
+        Adjacency { header, output: port | Self::TAGGED }
+    }
+
+    /// The output of one that is [usable](Self::is_usable).
+    #[inline(always)]
+    pub const fn port(&self) -> u16 {
+        self.output & !Self::TAGGED
+    }
+
+    /// The number of the interface that frames leave by, of one that is [usable](Self::is_usable).
+    #[inline]
+    pub const fn interface(&self) -> u16 {
+        let [.., a, b] = self.header;
+        if self.is_plain() { self.output } else { u16::from_be_bytes([a, b]) }
     }
 
     /// What stands in the list for the group at `index`.
@@ -69,7 +100,7 @@ pub struct Forwarding {
     list: Vec<Adjacency>,
     /// Those that have members.
     groups: Vec<Arc<HopGroup>>,
-    /// Longest packet by output, in bytes from the network header on; what is not here has no limit.
+    /// Longest packet by interface, in bytes from the network header on; what is not here has no limit.
     mtus: Vec<u16>,
     /// The least of `mtus`; [`u16::MAX`] if there is none.
     least_mtu: u16,
@@ -123,10 +154,10 @@ impl Forwarding {
         self.least_mtu
     }
 
-    /// The longest packet for an output, in bytes from the network header on.
+    /// The longest packet for an interface, in bytes from the network header on.
     #[inline]
-    pub fn mtu(&self, output: u16) -> u16 {
-        self.mtus.get(usize::from(output)).copied().unwrap_or(u16::MAX)
+    pub fn mtu(&self, interface: u16) -> u16 {
+        self.mtus.get(usize::from(interface)).copied().unwrap_or(u16::MAX)
     }
 }
 
@@ -213,7 +244,7 @@ impl Adjacencies {
         }
     }
 
-    /// Sets the longest packet of each output, in bytes from the network header on (outputs without one have no limit),
+    /// Sets the longest packet of each interface, in bytes from the network header on (those without one have no limit),
     /// and the seed of choices in groups. Where all routers choose alike, the second one on a path gets only flows of one
     /// choice of the first.
     pub fn set_links(&self, mtus: &[u16], seed: u32, hops: &[NextHop]) {
@@ -353,6 +384,17 @@ mod tests {
         all.set_links(&[9000, 1500], 0, &[]);
         let now = all.read(&reader);
         assert_eq!((now.least_mtu(), [0, 1, 2].map(|i| now.mtu(i))), (1500, [9000, 1500, u16::MAX]));
+    }
+
+    #[test]
+    fn tagged_ones_name_their_interface() {
+        let plain = adjacency(3);
+        let tagged = Adjacency::tagged([1; 6], [2; 6], 0x1234, 3);
+        let facts = |a: Adjacency| (a.is_usable(), a.is_plain(), a.port(), a.interface());
+        assert_eq!((facts(plain), facts(tagged)), ((true, true, 3, 3), (true, false, 3, 0x1234)));
+        for special in [Adjacency::BLACKHOLE, Adjacency::UNRESOLVED, Adjacency::of_group(0)] {
+            assert!(!special.is_usable() && !special.is_plain());
+        }
     }
 
     #[test]

@@ -24,6 +24,8 @@
 //! A [`HopGroup`] spreads flows over several next hops, by weight, and moves as few as possible when they change. To the
 //! table of routes it is one next hop; [`Adjacencies`] know which numbers stand for groups ([`Forwarding::choose`]).
 //!
+//! [`Interfaces`] say which VLANs of which ports there are, and which of them are in a VRF: each [`Vrf`] has tables of its own.
+//!
 //! Tables also come from text ([`RouteFile`]), from MRT dumps ([`read_mrt`]) and out of thin air ([`synth()`]);
 //! [`stat4`] and [`stat6`] say what they are like.
 // But for the module `simd`.
@@ -32,6 +34,7 @@
 mod adjacency;
 mod dir24_8;
 mod group;
+mod interfaces;
 mod linear;
 mod lookup;
 mod mrt;
@@ -54,6 +57,7 @@ pub use adjacency::{
 };
 pub use dir24_8::Dir24_8;
 pub use group::{GroupError, HopGroup, Member};
+pub use interfaces::{InVrf, Interface, InterfaceCounts, InterfaceMap, Interfaces, Tags, Vrf};
 pub use linear::LinearTable;
 pub use lookup::{Fib, MemoryPart};
 pub use mrt::{MrtError, read_mrt, write_mrt};

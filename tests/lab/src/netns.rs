@@ -149,6 +149,22 @@ pub fn skipped() -> bool {
     reason.is_some()
 }
 
+/// Prints `skipped: …` and gives true if this kernel has no interfaces of a kind: `vlan` or `vrf`.
+pub fn lacks(kind: &str) -> bool {
+    let link = match kind {
+        "vlan" => "link eth0 name probe type vlan id 1",
+        _ => "probe type vrf table 10",
+    };
+    let make = |namespace: &Namespace| {
+        namespace.ip(&format!("link add eth0 type veth peer eth1\nlink add {link}\n"))
+    };
+    let lacks = Namespace::unique("probe").and_then(|namespace| make(&namespace)).is_err();
+    if lacks {
+        println!("skipped: this kernel has no interfaces of kind {kind}");
+    }
+    lacks
+}
+
 /// Runs a command that must succeed, and gives its standard output.
 pub fn succeed(command: &mut Command) -> Result<String> {
     let output = command.stdin(Stdio::null()).output().cannot(|| format!("run {command:?}"))?;

@@ -9,7 +9,7 @@ use super::message::{
 use super::numbers::*;
 use super::wire::{Attributes, Raw, u16_at, u32_at};
 use fib::Prefix;
-use packet::wire::ethernet::Mac;
+use packet::wire::ethernet::{self, Mac};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 /// `RTM_F_CLONED`: a cached exception, not a route.
@@ -103,10 +103,15 @@ fn link_kind(value: &[u8], link: &mut Link) {
             _ => {}
         }
     }
-    let first = |data: &[u8]| Attributes::new(data).find(|(kind, _)| *kind == 1).map(|(_, v)| v.to_vec());
+    let of = |wanted: u16| Attributes::new(data).find(|(kind, _)| *kind == wanted).map(|(_, value)| value);
     match link.kind.as_str() {
-        "vlan" => link.vlan = first(data).and_then(|v| u16_at(&v, 0)),
-        "vrf" => link.table = first(data).and_then(|v| u32_at(&v, 0)),
+        "vlan" => {
+            link.vlan = of(1).and_then(|value| u16_at(value, 0));
+            // `IFLA_VLAN_PROTOCOL`, in network byte order.
+            link.vlan_protocol =
+                of(5).and_then(|value| u16_at(value, 0)).map_or(ethernet::VLAN, u16::from_be);
+        }
+        "vrf" => link.table = of(1).and_then(|value| u32_at(value, 0)),
         _ => {}
     }
 }

@@ -82,6 +82,8 @@ pub struct Link {
     pub kind: String,
     /// VLAN number, for a VLAN.
     pub vlan: Option<u16>,
+    /// EtherType of the VLAN's tag, for a VLAN; else 0.
+    pub vlan_protocol: u16,
     /// Routing table, for a VRF.
     pub table: Option<u32>,
 }

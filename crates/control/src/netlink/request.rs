@@ -82,6 +82,18 @@ pub fn add_address(address: &Address, sequence: u32) -> Vec<u8> {
     .bytes()
 }
 
+/// Asks for IPv4 packets that come in by an interface to be forwarded.
+pub fn forward(index: u32) -> Vec<u8> {
+    /// `IFLA_AF_SPEC`, in it the family, `IFLA_INET_CONF`, `IPV4_DEVCONF_FORWARDING`.
+    const AF_SPEC: u16 = 26;
+    let setting = Builder::attributes().with(1, &1u32.to_ne_bytes()).contents();
+    let settings = Builder::attributes().with(NESTED | 1, &setting).contents();
+    let family = Builder::attributes().with(NESTED | u16::from(AF_INET), &settings).contents();
+    let mut body = [0; 16];
+    body[4..8].copy_from_slice(&index.to_ne_bytes());
+    Builder::new(RTM_SETLINK, REQUEST, 0, &body).with(NESTED | AF_SPEC, &family).bytes()
+}
+
 /// What may be changed about an interface.
 #[derive(Clone, Debug, Default)]
 pub struct LinkChange<'a> {

@@ -2,7 +2,7 @@
 
 use super::groups::{is_set, standing_for};
 use super::paths::{In, View};
-use super::{BLACKHOLE, Half, OBJECTS, object_number};
+use super::{BLACKHOLE, Half, OBJECTS, is_special, object_number};
 use epoch::Reader;
 use fib::{Adjacency, AdjacencyChanges, Family, NextHop};
 use packet::wire::ethernet::{self, Header};
@@ -31,6 +31,13 @@ impl<A: In> Half<'_, A> {
             }
         };
         note(standing_for(BLACKHOLE), Some(Adjacency::BLACKHOLE));
+        if changes.every {
+            // Also those of interfaces that are gone.
+            for (hop, _) in self.adjacencies.known() {
+                let Some(gateway) = hop.gateway.filter(|_| !is_special(&hop)) else { continue };
+                note(hop, view.link(hop.port).and_then(|link| view.adjacency::<A>(link, gateway)));
+            }
+        }
         let all = changes.every.then(|| view.kernel.neighbours.iter().map(|(key, _)| key));
         for (link, ip) in all.into_iter().flatten().chain(changes.neighbours.iter().copied()) {
             if let Some(port) = view.ports.get(&link) {
@@ -98,14 +105,19 @@ impl<A: In> Half<'_, A> {
 impl View<'_> {
     /// The adjacency of a neighbour on a link that is a port.
     pub fn adjacency<A: In>(&self, link: u32, ip: IpAddr) -> Option<Adjacency> {
-        let port = u16::try_from(*self.ports.get(&link)?).ok()?;
+        let number = u16::try_from(*self.ports.get(&link)?).ok()?;
+        let port = self.port_of(number.into())?;
         let destination = self.kernel.neighbours.get((link, ip))?.usable()?;
         let device = self.kernel.links.get(link).filter(|link| link.up)?;
         let ethertype = match A::FAMILY {
             Family::Ipv4 => ethernet::IPV4,
             Family::Ipv6 => ethernet::IPV6,
         };
-        let header = Header { destination, source: device.mac?, ethertype }.bytes();
+        let source = device.mac?;
+        if device.vlan.is_some() {
+            return Some(Adjacency::tagged(destination, source, number, port));
+        }
+        let header = Header { destination, source, ethertype }.bytes();
         Some(Adjacency { header, output: port })
     }
 }

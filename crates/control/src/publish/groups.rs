@@ -209,7 +209,8 @@ impl<A: In> Half<'_, A> {
         for (hop, weight) in ways {
             let (Some(gateway), Some(out)) = (hop.gateway, view.ports.get(&hop.link)) else { continue };
             let is_plugged = view.kernel.links.get(hop.link).is_some_and(|link| link.up && link.carrier);
-            if !is_plugged || view.cut.contains(out) {
+            let is_cut = view.port_of(*out).is_none_or(|port| view.cut.contains(&port.into()));
+            if !is_plugged || is_cut {
                 continue;
             }
             if view.adjacency::<A>(hop.link, gateway).is_none() {

@@ -14,18 +14,22 @@
 
 mod adjacency;
 mod groups;
+mod interfaces;
 mod paths;
 mod routes;
+mod vrfs;
 
 use crate::kernel::Model;
 use crate::netlink::{LOCAL_TABLE, Link, MAIN_TABLE};
 use epoch::Reader;
-use fib::{Address, Adjacencies, Dir24_8, NextHop, Prefix, RangeTree, RouteTable};
+use fib::{Address, Adjacencies, Dir24_8, Interfaces, NextHop, Prefix, RangeTree, RouteTable, Vrf};
 use groups::{AllSets, Wanted};
+use interfaces::{Places, VrfState};
 use paths::View;
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{HashMap, HashSet};
 use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
+use vrfs::Round;
 
 /// The port of the next hop of packets for Linux.
 pub const PUNT: u32 = u32::MAX;
@@ -93,10 +97,7 @@ pub struct Counts {
 /// See the module.
 pub struct Publisher {
     tables: Tables,
-    /// Port numbers by interface number.
-    ports: BTreeMap<u32, u32>,
-    /// Interface numbers by port number.
-    ports_by_number: Vec<u32>,
+    places: Places,
     started: bool,
     /// Interfaces as they were last looked at.
     links: HashMap<u32, LinkState>,
@@ -127,7 +128,10 @@ enum Found {
 
 /// One family of tables.
 struct Half<'a, A: Address> {
+    /// Routes that all share; next hops of VRFs have their numbers here, too.
     routes: &'a RouteTable<A>,
+    /// The routes of the VRF that this is about.
+    vrf: Option<&'a RouteTable<A>>,
     adjacencies: &'a Adjacencies,
     dirty: &'a mut Vec<Prefix<A>>,
     wanted: &'a mut Wanted,
@@ -137,14 +141,17 @@ impl Publisher {
     /// A publisher for tables that are still empty, or as an earlier one left them: then what is in them and has not been
     /// told yet stays until [`sweep`](Self::sweep). `ports` are the interface numbers of the twins, by port.
     pub fn new(tables: Tables, ports: &[u32]) -> Publisher {
-        let numbers = ports.iter().zip(0..).map(|(link, port)| (*link, port)).collect();
+        Publisher::with_interfaces(tables, ports, None)
+    }
+
+    /// The same with VLANs and VRFs, of which workers hear in `interfaces`.
+    pub fn with_interfaces(tables: Tables, ports: &[u32], interfaces: Option<Arc<Interfaces>>) -> Publisher {
         let is_empty = tables.routes4.is_empty() && tables.routes6.is_empty();
         let mut sets = AllSets::default();
         sets.find(&tables);
         Publisher {
             tables,
-            ports: numbers,
-            ports_by_number: ports.to_vec(),
+            places: Places::new(ports, interfaces),
             started: false,
             links: HashMap::new(),
             dirty4: Vec::new(),
@@ -162,40 +169,34 @@ impl Publisher {
     /// Publishes what has changed in `kernel`, and in `frr` if routes come from there. True if there is more to do,
     /// because there was very much.
     pub fn publish(&mut self, kernel: &mut Model, mut frr: Option<&mut Model>, reader: &mut Reader) -> bool {
-        let News { links, neighbours, objects, near, from4, from6 } = self.news(kernel, frr.as_deref_mut());
+        let News { links, neighbours, objects, gone, near, from4, from6 } = self.news(kernel, frr.as_deref_mut());
+        let mut vrfs = std::mem::take(&mut self.places.vrfs);
         let view = View {
             kernel,
             routes: frr.as_deref().unwrap_or(kernel),
-            ports: &self.ports,
+            ports: &self.places.ports,
+            places: &self.places,
+            table: MAIN_TABLE,
             sets: &self.sets,
             cut: &self.cut,
             is_partial: self.found == Found::Held,
         };
         let mut all = links == LinkNews::Usable;
+        let links_changed = links >= LinkNews::Properties;
         if !objects.is_empty() || all {
             let indirect = view.indirect();
             // Only then do routes over objects name something else than before.
             all |= indirect != self.indirect || objects.iter().any(|id| !indirect.contains(id));
             self.indirect = indirect;
         }
-        let every = links != LinkNews::None || !self.started;
+        let every = links_changed || !self.started;
         let tables = &self.tables;
         let (mut wanted4, mut wanted6) = (Wanted::new(), Wanted::new());
-        let mut half4 = Half {
-            routes: &tables.routes4,
-            adjacencies: &tables.adjacencies4,
-            dirty: &mut self.dirty4,
-            wanted: &mut wanted4,
-        };
-        let mut half6 = Half {
-            routes: &tables.routes6,
-            adjacencies: &tables.adjacencies6,
-            dirty: &mut self.dirty6,
-            wanted: &mut wanted6,
-        };
+        let mut half4 = Half::of4(tables, None, &mut self.dirty4, &mut wanted4);
+        let mut half6 = Half::of6(tables, None, &mut self.dirty6, &mut wanted6);
         if every {
-            half4.links(&view, &self.ports_by_number);
-            half6.links(&view, &self.ports_by_number);
+            half4.links(&view, &self.places.links);
+            half6.links(&view, &self.places.links);
         }
         if near {
             let are_all = self.found == Found::Known;
@@ -207,7 +208,6 @@ impl Publisher {
         half4.widen(&view, all || !self.started, &neighbours, from4);
         half6.widen(&view, all || !self.started, &neighbours, from6);
         let most = if self.started { CHUNK } else { usize::MAX };
-        self.started = true;
         half4.routes(&view, most, reader, &mut self.counts);
         half6.routes(&view, most, reader, &mut self.counts);
         if self.found == Found::Swept && half4.dirty.is_empty() && half6.dirty.is_empty() {
@@ -215,13 +215,20 @@ impl Publisher {
             self.counts.adjacency_changes += half4.sweep(&view, &self.indirect, reader);
             self.counts.adjacency_changes += half6.sweep(&view, &self.indirect, reader);
         }
+        let round = Round { tables, view: &view, all, neighbours: &neighbours };
+        round.forget(&gone);
+        let more = round.publish(&mut vrfs, [&mut wanted4, &mut wanted6], reader, &mut self.counts);
+        self.started = true;
         if near {
             // All groups have been looked at.
             self.wanted.clear();
         }
         self.wanted.extend(wanted4.union(&wanted6));
         reader.quiescent();
-        !self.dirty4.is_empty() || !self.dirty6.is_empty()
+        let more = more || !self.dirty4.is_empty() || !self.dirty6.is_empty();
+        self.places.vrfs = vrfs;
+        self.places.show();
+        more
     }
 
     /// Everything has been told: what was in the tables at the start and is not known goes with the next publications,
@@ -242,27 +249,34 @@ impl Publisher {
     /// Takes what has changed out of the models; the prefixes among it are noted to be looked at.
     fn news(&mut self, kernel: &mut Model, frr: Option<&mut Model>) -> News {
         let links = self.changed_links(kernel);
+        let gone = if links == LinkNews::None { Vec::new() } else { self.places.update(kernel) };
         let neighbours = kernel.neighbours.take_changed();
         let mut objects = kernel.next_hops.take_changed();
         let (mut changed4, mut changed6) = (kernel.routes4.take_changed(), kernel.routes6.take_changed());
         kernel.addresses.take_changed();
         if let Some(frr) = frr {
             objects = frr.next_hops.take_changed();
-            changed4.retain(|(table, _)| *table == LOCAL_TABLE);
-            changed6.retain(|(table, _)| *table == LOCAL_TABLE);
+            let is_ours = |table: u32| table == LOCAL_TABLE || self.places.vrfs.contains_key(&table);
+            changed4.retain(|(table, _)| is_ours(*table));
+            changed6.retain(|(table, _)| is_ours(*table));
             changed4.extend(frr.routes4.take_changed());
             changed6.extend(frr.routes6.take_changed());
         }
         let (from4, from6) = (self.dirty4.len(), self.dirty6.len());
         let ours = |table: u32| table == LOCAL_TABLE || table == MAIN_TABLE;
+        for (table, state) in &mut self.places.vrfs {
+            let ours = |of: u32| of == LOCAL_TABLE || of == *table;
+            state.dirty4.extend(changed4.iter().filter(|(table, _)| ours(*table)).map(|(_, prefix)| prefix));
+            state.dirty6.extend(changed6.iter().filter(|(table, _)| ours(*table)).map(|(_, prefix)| prefix));
+        }
         self.dirty4.extend(changed4.into_iter().filter(|(table, _)| ours(*table)).map(|(_, prefix)| prefix));
         self.dirty6.extend(changed6.into_iter().filter(|(table, _)| ours(*table)).map(|(_, prefix)| prefix));
         let near = !neighbours.is_empty()
             || !objects.is_empty()
-            || links != LinkNews::None
+            || links >= LinkNews::Properties
             || !self.started
             || std::mem::take(&mut self.cables_changed);
-        News { links, neighbours, objects, near, from4, from6 }
+        News { links, neighbours, objects, gone, near, from4, from6 }
     }
 
     /// A port has got or lost its carrier: groups do without its neighbours from the next publication on.
@@ -276,6 +290,11 @@ impl Publisher {
         self.wanted.iter().copied()
     }
 
+    /// VLANs on ports and VRFs of ports that are new since the last call: Linux is to forward what it gets there.
+    pub fn take_fresh_links(&mut self) -> Vec<u32> {
+        self.places.take_fresh()
+    }
+
     /// True once something was published.
     pub fn has_started(&self) -> bool {
         self.started
@@ -283,12 +302,12 @@ impl Publisher {
 
     /// The interface number of a port's twin.
     pub fn twin(&self, port: usize) -> Option<u32> {
-        self.ports_by_number.get(port).copied()
+        self.places.twin(port)
     }
 
-    /// True if this interface is a port's twin.
+    /// True if this interface is a port's twin, or a VLAN on one.
     pub fn is_port(&self, link: u32) -> bool {
-        self.ports.contains_key(&link)
+        self.places.ports.contains_key(&link)
     }
 
     /// What interfaces have changed in that decides where packets go: nothing, their address, or how they can be used.
@@ -301,13 +320,13 @@ impl Publisher {
                 None => self.links.remove(&index),
             };
             // Which routes are narrower than their link depends on its MTU.
-            let usable = |state: Option<LinkState>| state.map(|state| (state.up, state.carrier, state.mtu));
+            let usable = |state: Option<LinkState>| {
+                state.map(|state| (state.up, state.carrier, state.mtu, state.place))
+            };
             if usable(old) != usable(new) {
                 return self.all_links(kernel);
             }
-            if old != new {
-                news = LinkNews::Properties;
-            }
+            news = news.max(if old == new { LinkNews::Names } else { LinkNews::Properties });
         }
         news
     }
@@ -317,6 +336,30 @@ impl Publisher {
         kernel.links.take_changed();
         self.links = kernel.links.iter().map(|(index, link)| (index, link.into())).collect();
         LinkNews::Usable
+    }
+}
+
+impl<'a> Half<'a, u32> {
+    fn of4(
+        tables: &'a Tables,
+        vrf: Option<&'a Vrf>,
+        dirty: &'a mut Vec<Prefix<u32>>,
+        wanted: &'a mut Wanted,
+    ) -> Self {
+        let vrf = vrf.map(|vrf| &vrf.routes4);
+        Half { routes: &tables.routes4, vrf, adjacencies: &tables.adjacencies4, dirty, wanted }
+    }
+}
+
+impl<'a> Half<'a, u128> {
+    fn of6(
+        tables: &'a Tables,
+        vrf: Option<&'a Vrf>,
+        dirty: &'a mut Vec<Prefix<u128>>,
+        wanted: &'a mut Wanted,
+    ) -> Self {
+        let vrf = vrf.map(|vrf| &vrf.routes6);
+        Half { routes: &tables.routes6, vrf, adjacencies: &tables.adjacencies6, dirty, wanted }
     }
 }
 
@@ -339,6 +382,8 @@ struct News {
     objects: HashSet<u32>,
     /// Adjacencies and groups are to be looked at.
     near: bool,
+    /// VRFs that no interface is in any more.
+    gone: Vec<VrfState>,
     /// Where the prefixes begin that have changed, among those that are still to be looked at.
     from4: usize,
     from6: usize,
@@ -351,20 +396,30 @@ struct LinkState {
     carrier: bool,
     mac: Option<[u8; 6]>,
     mtu: u32,
+    /// What it is in or on, its VLAN number and protocol, and its table if it is a VRF.
+    place: (u32, u32, Option<u16>, u16, Option<u32>),
 }
 
 impl From<&Link> for LinkState {
     fn from(link: &Link) -> LinkState {
-        LinkState { up: link.up, carrier: link.carrier, mac: link.mac, mtu: link.mtu }
+        let place = (link.master, link.below, link.vlan, link.vlan_protocol, link.table);
+        LinkState { up: link.up, carrier: link.carrier, mac: link.mac, mtu: link.mtu, place }
     }
 }
 
 /// What interfaces have changed in.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum LinkNews {
     None,
+    /// What they are called.
+    Names,
     Properties,
     Usable,
+}
+
+/// True of next hops that do not name an interface.
+fn is_special(hop: &NextHop) -> bool {
+    hop.port >= SETS
 }
 
 /// The next hop that stands for Linux.

@@ -1,10 +1,11 @@
 //! What a route comes to: a next hop of a table.
 
 use super::groups::{AllSets, standing_for};
+use super::interfaces::Places;
 use super::{BLACKHOLE, OBJECTS, PUNT, elsewhere, punt};
 use crate::kernel::{Entry, Model, Routes, ways};
-use crate::netlink::{Hop, Hops, Kind, LOCAL_TABLE, MAIN_TABLE, ObjectTarget};
-use fib::{Address, Family, NextHop, Prefix};
+use crate::netlink::{Hop, Hops, Kind, LOCAL_TABLE, ObjectTarget};
+use fib::{Family, InVrf, NextHop, Prefix};
 use std::collections::{BTreeMap, HashSet};
 
 /// How deep groups of groups are followed. The kernel has one level.
@@ -18,8 +19,12 @@ pub struct View<'a> {
     pub kernel: &'a Model,
     /// Routes and next-hop objects: the kernel's, or FRR's.
     pub routes: &'a Model,
-    /// Port numbers by interface number.
+    /// Numbers of interfaces by those of the kernel.
     pub ports: &'a BTreeMap<u32, u32>,
+    /// More of these.
+    pub places: &'a Places,
+    /// The routing table of the kernel that is published: `main`, or a VRF's.
+    pub table: u32,
     /// Sets of ways that routes name.
     pub sets: &'a AllSets,
     /// Ports without a carrier.
@@ -29,7 +34,7 @@ pub struct View<'a> {
 }
 
 /// The routes of one family in a model.
-pub trait In: Address {
+pub trait In: InVrf {
     /// The routes of this family.
     fn of(model: &Model) -> &Routes<Self>;
     /// Prefixes that are always Linux's unless there is a route.
@@ -92,8 +97,25 @@ impl View<'_> {
     /// The routes of a prefix, the one that wins first.
     fn entries<A: In>(&self, prefix: Prefix<A>) -> impl Iterator<Item = &Entry> {
         let local = A::of(self.kernel).get(LOCAL_TABLE, prefix);
+        // Addresses of interfaces in a VRF are in its table, of which FRR has the routes only.
+        let own = A::of(self.kernel).get(self.table, prefix).filter(|entry| entry.kind == Kind::Local);
         // Routes for one type of service are not known to the tables.
-        local.chain(A::of(self.routes).get(MAIN_TABLE, prefix)).filter(|entry| entry.tos == 0)
+        local.chain(own).chain(A::of(self.routes).get(self.table, prefix)).filter(|entry| entry.tos == 0)
+    }
+
+    /// The number in the kernel of the interface with this number, if there is one now.
+    pub fn link(&self, number: u32) -> Option<u32> {
+        self.places.links.get(number as usize).copied().filter(|link| *link != 0)
+    }
+
+    /// The port that frames of the interface with this number leave by.
+    pub fn port_of(&self, number: u32) -> Option<u16> {
+        self.places.port_of.get(number as usize).copied()
+    }
+
+    /// The same, seen from another table.
+    pub fn of_table(&self, table: u32) -> View<'_> {
+        View { table, ..*self }
     }
 
     /// The next hop of a route; `None` if it cannot be used, so that the next one of its prefix is.
@@ -218,7 +240,7 @@ impl View<'_> {
             return None;
         }
         let addr = prefix.first();
-        let longest = [(self.kernel, LOCAL_TABLE), (self.routes, MAIN_TABLE)]
+        let longest = [(self.kernel, LOCAL_TABLE), (self.routes, self.table)]
             .into_iter()
             .filter_map(|(model, table)| A::of(model).lookup(table, addr))
             .max_by_key(|(prefix, _)| prefix.len());
@@ -226,7 +248,7 @@ impl View<'_> {
         else {
             return None;
         };
-        let link = self.ports.iter().find(|(_, number)| **number == port).map(|(link, _)| *link)?;
+        let link = self.link(port)?;
         let ip = addr.to_ip();
         self.kernel.neighbours.get((link, ip))?.usable()?;
         Some(NextHop { gateway: Some(ip), port })

@@ -3,10 +3,10 @@
 use super::groups::is_set;
 use super::paths::{In, View};
 use super::{Counts, Half, of_family};
-use crate::netlink::{LOCAL_TABLE, MAIN_TABLE};
+use crate::netlink::LOCAL_TABLE;
 use epoch::Reader;
-use fib::{NextHop, Prefix, Route, RouteChange};
-use std::collections::HashSet;
+use fib::{NextHop, NextHopId, Prefix, Route, RouteChange, Vrf};
+use std::collections::{HashMap, HashSet};
 use std::net::IpAddr;
 
 impl<A: In> Half<'_, A> {
@@ -16,12 +16,16 @@ impl<A: In> Half<'_, A> {
         let host = |ip: IpAddr| of_family::<A>(ip).map(Prefix::host);
         if all {
             // At the start that is all there is: nothing of it need be looked at twice.
-            if self.routes.is_empty() {
+            if self.target().is_empty() {
                 self.dirty.clear();
             }
             let local = A::of(view.kernel).table(LOCAL_TABLE).map(|(prefix, _)| prefix);
-            let main = A::of(view.routes).table(MAIN_TABLE).map(|(prefix, _)| prefix);
+            let main = A::of(view.routes).table(view.table).map(|(prefix, _)| prefix);
             self.dirty.extend(local.chain(main));
+            if !std::ptr::eq(view.routes, view.kernel) {
+                let own = A::of(view.kernel).table(view.table);
+                self.dirty.extend(own.filter(|_| self.vrf.is_some()).map(|(prefix, _)| prefix));
+            }
             self.dirty.extend(A::base().iter().filter_map(|(addr, len)| Prefix::new(*addr, *len)));
         }
         // Tables change what lies together at once.
@@ -48,6 +52,28 @@ impl<A: In> Half<'_, A> {
         self.dirty.append(&mut more);
     }
 
+    /// The table that routes are published in.
+    fn target(&self) -> &'_ fib::RouteTable<A> {
+        self.vrf.unwrap_or(self.routes)
+    }
+
+    /// The next hop that a prefix has in the table; `shared` are those of the shared table, by number.
+    fn old(&self, prefix: Prefix<A>, shared: &[NextHop]) -> Option<NextHop> {
+        let hop = self.target().get(prefix)?.next_hop;
+        match self.vrf {
+            None => Some(hop),
+            Some(_) => shared.get(Vrf::shared(&hop)?.index()).copied(),
+        }
+    }
+
+    /// Gives back the sets that the routes of a VRF lead over, which is gone.
+    pub fn give_back_all(&mut self, view: &View<'_>) {
+        let shared = self.routes.next_hop_list();
+        let of = |route: Route<A>| shared.get(Vrf::shared(&route.next_hop)?.index()).copied();
+        let hops: Vec<NextHop> = self.target().routes().into_iter().filter_map(of).collect();
+        self.give_back_sets(view, &hops);
+    }
+
     /// Brings the routes of some prefixes that need it up to date, at `most` so many.
     pub fn routes(&mut self, view: &View<'_>, most: usize, reader: &mut Reader, counts: &mut Counts) {
         let rest = self.dirty.len().saturating_sub(most);
@@ -55,12 +81,13 @@ impl<A: In> Half<'_, A> {
         // Of one publication they are in order: the rest is as good as nothing.
         some.sort_unstable();
         some.dedup();
-        let is_empty = self.routes.is_empty();
+        let is_empty = self.target().is_empty();
+        let shared = self.vrf.map(|_| self.routes.next_hop_list()).unwrap_or_default();
         let mut changes = Vec::new();
         // Which of them lead to or from sets: to what instead of what.
         let mut moves: Vec<(usize, Option<NextHop>, Option<NextHop>)> = Vec::new();
         for prefix in some {
-            let old = if is_empty { None } else { self.routes.get(prefix).map(|route| route.next_hop) };
+            let old = if is_empty { None } else { self.old(prefix, &shared) };
             let new = view.next_hop(prefix);
             match new {
                 new if new == old => continue,
@@ -86,17 +113,20 @@ impl<A: In> Half<'_, A> {
         hops.dedup();
         let given = self.routes.numbers_given();
         // Numbers, and what frames to them begin with, before routes. Those that there are no numbers for fail below.
-        let _ = self.routes.numbers(&hops);
+        let numbers = self.routes.numbers(&hops).unwrap_or_default();
         if self.routes.numbers_given() != given {
             self.adjacencies.renumber(&self.routes.next_hop_list());
         }
         self.take_sets(view, &moves.iter().filter_map(|(_, _, new)| *new).collect::<Vec<_>>());
-        if self.routes.apply(&changes).is_err() {
+        if self.vrf.is_some() {
+            changes = in_vrf(changes, &hops.into_iter().zip(numbers).collect());
+        }
+        if self.target().apply(&changes).is_err() {
             // Only for want of next hops; whatever fits is better than nothing.
             let mut moves = moves.iter_mut().peekable();
             for (index, change) in changes.iter().enumerate() {
                 let moved = moves.next_if(|(of, ..)| *of == index);
-                if self.routes.apply(&[*change]).is_err() {
+                if self.target().apply(&[*change]).is_err() {
                     counts.refused += 1;
                     if let Some((_, old, new)) = moved {
                         std::mem::swap(old, new);
@@ -107,4 +137,18 @@ impl<A: In> Half<'_, A> {
         reader.quiescent();
         self.give_back_sets(view, &moves.iter().filter_map(|(_, old, _)| *old).collect::<Vec<_>>());
     }
+}
+
+/// The same changes in the form in which they stand in the tables of a VRF: with numbers in place of next hops. One that
+/// has no number, for want of any, leads nowhere.
+fn in_vrf<A: In>(changes: Vec<RouteChange<A>>, numbers: &HashMap<NextHop, NextHopId>) -> Vec<RouteChange<A>> {
+    let convert = |change| match change {
+        RouteChange::Set(Route { prefix, next_hop }) => {
+            let next_hop =
+                numbers.get(&next_hop).map_or(NextHop { gateway: None, port: 0 }, |id| Vrf::hop(*id));
+            RouteChange::Set(Route { prefix, next_hop })
+        }
+        other => other,
+    };
+    changes.into_iter().map(convert).collect()
 }

@@ -14,6 +14,8 @@
 //! - `EXPIRED`: output for packets whose TTL is 1 or 0, as they came. Default: they are lost.
 //! - `ADJACENCIES`: a name; elements with the same one have the same adjacencies. `routebricks router` publishes the
 //!   neighbours of Linux in `main`.
+//! - `INTERFACES`: a name; those of its interfaces that are VLANs have tags, which stand in frames to neighbours there.
+//!   `routebricks router` publishes the VLANs of Linux in `main`.
 //! - `TOO_LONG`: output for packets longer than the MTU of the interface that they would leave by, as they came. Only
 //!   adjacencies of `routebricks router` have MTUs. Default: they are lost.
 //! - `UNRESOLVED`: output for packets whose next hop is none of the `ADJACENCY`s, as they came. Default: they are lost.
@@ -84,7 +86,7 @@ impl Network for Ip4 {
         let (link, network) =
             packet.frame_head_mut::<ETHERNET, HEADERS>()?.split_first_chunk_mut::<ETHERNET>()?;
         let network = network.first_chunk_mut::<MIN_HEADER_LEN>()?;
-        if !adjacency.is_usable() || !ipv4::decrement_ttl_usual(network) {
+        if !adjacency.is_plain() || !ipv4::decrement_ttl_usual(network) {
             return None;
         }
         put_link_header(link, adjacency);
@@ -239,5 +241,54 @@ mod tests {
         assert_eq!(error("group 7 - 0 - 0"), "the weight of next hop #1 is 0");
         assert_eq!(error("group 7 -"), "port missing");
         assert_eq!(lab.0.write("a.remove", "7 -"), Err("no such adjacency".to_owned()));
+    }
+
+    #[test]
+    fn neighbours_behind_vlans_get_tags() {
+        let mut lab = Lab::new(
+            "f :: Feed -> v :: FindInterface(PORT 0, INTERFACES i, 2 eth0.100 0 100 2:0:0:0:0:1,
+                                             3 eth1.7.5 1 ad:7.5 2:0:0:0:0:3);
+             c :: CheckIPHeader(OFFSET 18); v[0] -> c; v[2] -> v2 :: CheckIPHeader(OFFSET 22);
+             v[1], v[3], v[4] -> Discard; c, v2
+               -> rt :: DirectIPLookup(10.1.0.0/16 0, 10.2.0.0/16 192.168.0.1 2, 10.3.0.0/16 3, ONE_OUTPUT true)
+               -> a :: AdjacencyRewrite(rt, INTERFACES i, 0 - 2:0:0:0:0:1 2:0:0:0:0:2,
+                                        2 192.168.0.1 2:0:0:0:0:1 2:0:0:0:0:4, 3 - 2:0:0:0:0:3 2:0:0:0:0:6, EXPIRED 2);
+             g :: Feed -> CheckIPHeader(OFFSET 14) -> rt;
+             a[0] -> k0 :: Keep; a[1] -> k1 :: Keep; a[2] -> k2 :: Keep;",
+        );
+        let tagged = |to: u8, ttl: u8, tag: u8| {
+            let Frame { bytes: plain, .. } = frame([10, to, 0, 7], ttl, tag);
+            Frame::new(&[&bytes("020000000001 ffffffffffff 8100 0064")[..], &plain[12..]].concat())
+        };
+        for (i, to) in [1, 2, 3, 2].into_iter().enumerate() {
+            lab.at(0, "f", &tagged(to, 64, i as u8));
+            lab.at(0, "g", &frame([10, to, 0, 7], 64, 8 + i as u8));
+        }
+        lab.at(0, "f", &tagged(2, 1, 7));
+        lab.run();
+        assert_eq!(
+            [0, 1, 2].map(|k| tags(&lab, &format!("k{k}"))),
+            [vec![0, 1, 3, 8, 9, 11], vec![2, 10], vec![7]]
+        );
+        for (to, ttl) in [(1, 64), (2, 64), (3, 64), (2, 1)] {
+            lab.at(0, "f", &tagged(to, ttl, 0));
+        }
+        lab.run();
+        let heads = [
+            "020000000002 020000000001 0800 45",
+            "020000000004 020000000001 8100 0064 0800 45",
+            "020000000006 020000000003 88a8 0007 8100 0005 0800 45",
+        ]
+        .map(|head| head.replace(' ', ""));
+        let kept = ["k0", "k1"].map(|keep| lab.kept_hex(keep)).concat();
+        assert_eq!(kept.len(), 3);
+        kept.iter().zip(&heads).for_each(|(kept, head)| assert!(kept.starts_with(head), "{kept}"));
+        assert_eq!(lab.kept_hex("k2"), [hex(&tagged(2, 1, 0).bytes)], "as it came");
+        assert!(lab.0.read("v.table").ends_with("- - 9 351 7 273\n"), "{}", lab.0.read("v.table"));
+        assert_eq!(
+            lab.0.write("a.set", "9 - 2:0:0:0:0:1 2:0:0:0:0:2"),
+            Err("port: no output or VLAN 9, there are 3 outputs".to_owned())
+        );
+        lab.end();
     }
 }

@@ -13,6 +13,8 @@
 //! - `EXPIRED`: output for packets whose hop limit is 1 or 0, as they came. Default: they are lost.
 //! - `ADJACENCIES`: a name; elements with the same one have the same adjacencies, so not one that `AdjacencyRewrite` has:
 //!   the EtherType is part of them. `routebricks router` publishes the neighbours of Linux in `main6`.
+//! - `INTERFACES`: a name; those of its interfaces that are VLANs have tags, which stand in frames to neighbours there.
+//!   `routebricks router` publishes the VLANs of Linux in `main`.
 //! - `TOO_LONG`: output for packets longer than the MTU of the interface that they would leave by, as they came. Only
 //!   adjacencies of `routebricks router` have MTUs. Default: they are lost.
 //! - `UNRESOLVED`: output for packets whose next hop is none of the `ADJACENCY`s, as they came. Default: they are lost.
@@ -82,7 +84,7 @@ impl Network for Ip6 {
     fn rewrite_usual(packet: &mut Packet, adjacency: &Adjacency) -> Option<()> {
         let (link, network) =
             packet.frame_head_mut::<ETHERNET, HEADERS>()?.split_first_chunk_mut::<ETHERNET>()?;
-        if !adjacency.is_usable() || !ipv6::decrement_hop_limit(network.first_chunk_mut::<HEADER_LEN>()?) {
+        if !adjacency.is_plain() || !ipv6::decrement_hop_limit(network.first_chunk_mut::<HEADER_LEN>()?) {
             return None;
         }
         put_link_header(link, adjacency);

@@ -8,6 +8,7 @@ mod drop_broadcasts;
 mod ether_encap;
 mod ether_mirror;
 mod ether_rewrite;
+mod find_interface;
 mod host_ether_filter;
 mod ip6_adjacency_rewrite;
 mod ip6_nd_advertiser;
@@ -30,6 +31,7 @@ pub use drop_broadcasts::DropBroadcasts;
 pub use ether_encap::EtherEncap;
 pub use ether_mirror::EtherMirror;
 pub use ether_rewrite::EtherRewrite;
+pub use find_interface::FindInterface;
 pub use host_ether_filter::HostEtherFilter;
 pub use ip6_adjacency_rewrite::IP6AdjacencyRewrite;
 pub use ip6_nd_advertiser::IP6NDAdvertiser;
@@ -46,6 +48,7 @@ pub(crate) static CLASSES: &[&dyn AnyClass] = &[
     &of::<EtherEncap>(),
     &of::<EtherMirror>(),
     &of::<EtherRewrite>(),
+    &of::<FindInterface>(),
     &of::<HostEtherFilter>(),
     &of::<IP6AdjacencyRewrite>(),
     &of::<IP6NDAdvertiser>(),

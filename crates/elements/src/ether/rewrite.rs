@@ -1,8 +1,11 @@
 //! What `AdjacencyRewrite` and `IP6AdjacencyRewrite` have in common: everything but the network header.
 
-use crate::ip::Gateway;
 use crate::ip::route_arg::RouteAddress;
-use fib::{Adjacencies, Adjacency, AdjacencyChanges, Forwarding, HopGroup, NextHop, RouteTable};
+use crate::ip::{Gateway, interfaces};
+use fib::{
+    Adjacencies, Adjacency, AdjacencyChanges, Forwarding, HopGroup, Interface, InterfaceMap, Interfaces,
+    NextHop, RouteTable,
+};
 use graph::{
     ArgError, Args, Class, ConfigErrors, Configure, Cx, Element, FromArg, Handlers, Initialize, LocalCx,
     Loss, NodeId, Out, Span, Spec, Text, Way,
@@ -63,6 +66,7 @@ pub struct NextHops<N: Network> {
     lookup: (NodeId, Span),
     routes: OnceLock<Arc<RouteTable<N::Address>>>,
     adjacencies: Arc<Adjacencies>,
+    interfaces: Option<Arc<Interfaces>>,
     given: Vec<AdjacencyArg<N>>,
     outputs: usize,
     /// All packets that are rewritten leave by output 0.
@@ -75,6 +79,7 @@ pub struct NextHops<N: Network> {
 /// One worker's part of [`NextHops`].
 pub struct LocalNextHops<N: Network> {
     shared: Arc<NextHops<N>>,
+    worker: usize,
 }
 
 /// `port gateway|-`, and addresses behind it; or `group port gateway|-` and members.
@@ -100,7 +105,11 @@ fn take_hop<N: Network>(words: &mut Words) -> Result<NextHop, ArgError> {
 }
 
 impl<N: Network> AdjacencyArg<N> {
-    fn adjacency(&self, source: Mac, destination: Mac) -> Option<Adjacency> {
+    fn adjacency(&self, source: Mac, destination: Mac, tagged: Option<u16>) -> Option<Adjacency> {
+        if let Some(port) = tagged {
+            let interface = u16::try_from(self.hop.port).ok()?;
+            return Some(Adjacency::tagged(destination, source, interface, port));
+        }
         let header = ethernet::Header { destination, source, ethertype: N::ETHERTYPE }.bytes();
         Some(Adjacency { header, output: u16::try_from(self.hop.port).ok()? })
     }
@@ -176,8 +185,10 @@ impl<N: Network> Class for NextHops<N> {
             Some(name) => cx.tables.get_or(&name, Adjacencies::default),
             None => Arc::default(),
         };
+        let interfaces = interfaces(args, cx);
         let given = args.rest::<AdjacencyArg<N>>("ADJACENCY");
-        for arg in given.iter().filter(|_| !one_output) {
+        // Which VLANs there are is not known yet.
+        for arg in given.iter().filter(|_| !one_output && interfaces.is_none()) {
             if let Err(message) = arg.fits(outputs) {
                 args.error_at(arg.port_span, format!("ADJACENCY: {message}"));
             }
@@ -188,6 +199,7 @@ impl<N: Network> Class for NextHops<N> {
             lookup,
             routes,
             adjacencies,
+            interfaces,
             given,
             outputs,
             one_output,
@@ -208,8 +220,8 @@ impl<N: Network> Class for NextHops<N> {
         self.set(&self.given).map_err(|e| ConfigErrors::new(span, format!("ADJACENCY: {e}")))
     }
 
-    fn local(self: &Arc<Self>, _: &LocalCx) -> LocalNextHops<N> {
-        LocalNextHops { shared: self.clone() }
+    fn local(self: &Arc<Self>, cx: &LocalCx) -> LocalNextHops<N> {
+        LocalNextHops { shared: self.clone(), worker: cx.worker }
     }
 
     fn handlers(h: &mut Handlers<NextHops<N>>) {
@@ -222,7 +234,7 @@ impl<N: Network> Class for NextHops<N> {
         h.write("set", |a, text, _| {
             let text = Text::verbatim(text.trim(), Span::default());
             let arg = AdjacencyArg::from_words(Words::new(&text)).map_err(|e| e.message)?;
-            if !a.one_output {
+            if !a.one_output && a.interfaces.is_none() {
                 arg.fits(a.outputs)?;
             }
             a.set(&[arg])
@@ -263,13 +275,25 @@ impl<N: Network> NextHops<N> {
         for arg in args {
             match &arg.to {
                 Target::Neighbour(source, destination) => {
-                    changes.adjacencies.push((arg.hop, arg.adjacency(*source, *destination)));
+                    let tagged = self.port_below(arg.hop.port)?;
+                    changes.adjacencies.push((arg.hop, arg.adjacency(*source, *destination, tagged)));
                 }
                 Target::Group(members) => changes.groups.push((arg.hop, Some(self.group(members)?))),
             }
         }
         self.change(changes);
         Ok(())
+    }
+
+    /// The port below the VLAN with this number; `None` if it is a port itself.
+    fn port_below(&self, number: u32) -> Result<Option<u16>, String> {
+        let Some(interfaces) = &self.interfaces else { return Ok(None) };
+        let below = |one: &Interface| (!one.tags.is_empty()).then_some(one.port);
+        let tagged = interfaces.with(|map| map.get(number).and_then(below));
+        if tagged.is_none() && !self.one_output && number as usize >= self.outputs {
+            return Err(format!("port: no output or VLAN {number}, there are {} outputs", self.outputs));
+        }
+        Ok(tagged)
     }
 
     fn group(&self, members: &[(NextHop, u32)]) -> Result<HopGroup, String> {
@@ -330,9 +354,15 @@ impl<N: Network> NextHops<N> {
         }
     }
 
-    /// A packet that needs more than most: `None` if it does not go on.
-    #[cold]
-    fn rewrite_other(&self, mut packet: Packet, cx: &Cx<'_>, out: &mut Out<'_>) -> Option<Packet> {
+    /// A packet that needs more than most, and the output that it leaves by: `None` if it does not go on.
+    #[inline(never)]
+    fn rewrite_other(
+        &self,
+        mut packet: Packet,
+        worker: usize,
+        cx: &Cx<'_>,
+        out: &mut Out<'_>,
+    ) -> Option<(Packet, u16)> {
         let number = packet.next_hop() as usize;
         if number >= self.adjacencies.read(cx.reader).list().len()
             && let Some(routes) = self.routes.get()
@@ -344,10 +374,13 @@ impl<N: Network> NextHops<N> {
         packet.set_next_hop(number);
         let done = match is_too_long(&packet, forwarding) {
             true => Err(TOO_LONG),
-            false => rewrite::<N>(&mut packet, forwarding.list()),
+            false => {
+                let map = self.interfaces.as_ref().map(|interfaces| interfaces.read(cx.reader));
+                rewrite::<N>(&mut packet, forwarding.list(), map, worker)
+            }
         };
         match done {
-            Ok(()) => Some(packet),
+            Ok(output) => Some((packet, output)),
             Err(loss) => {
                 self.refuse(packet, loss, out);
                 None
@@ -380,11 +413,17 @@ fn flow_hash<N: Network>(packet: &Packet) -> u32 {
 fn is_too_long(packet: &Packet, forwarding: &Forwarding) -> bool {
     let Some(adjacency) = forwarding.list().get(packet.next_hop() as usize) else { return false };
     let length = packet.len() - packet.network_offset().unwrap_or(0).min(packet.len());
-    length > usize::from(forwarding.mtu(adjacency.output))
+    adjacency.is_usable() && length > usize::from(forwarding.mtu(adjacency.interface()))
 }
 
-/// Does all that is to be done to a packet, or says why it cannot be done; then the packet is as it came.
-fn rewrite<N: Network>(packet: &mut Packet, all: &[Adjacency]) -> Result<(), Loss> {
+/// Does all that is to be done to a packet, or says why it cannot be done; then the packet is as it came. Returns its
+/// output.
+fn rewrite<N: Network>(
+    packet: &mut Packet,
+    all: &[Adjacency],
+    map: Option<&InterfaceMap>,
+    worker: usize,
+) -> Result<u16, Loss> {
     let adjacency = all.get(packet.next_hop() as usize).unwrap_or(&Adjacency::UNRESOLVED);
     let offset = packet.network_offset().ok_or(NO_HEADER)?;
     if packet.data().len() < offset + N::HEADER {
@@ -393,18 +432,40 @@ fn rewrite<N: Network>(packet: &mut Packet, all: &[Adjacency]) -> Result<(), Los
     if !adjacency.is_usable() {
         return Err(if *adjacency == Adjacency::BLACKHOLE { BLACKHOLE } else { UNRESOLVED });
     }
-    if offset + packet.headroom() < ETHERNET {
+    let interface = match adjacency.is_plain() {
+        true => None,
+        // Between the removal of a VLAN and that of its neighbours they are as good as unknown.
+        false => Some(map.and_then(|map| map.get(adjacency.interface().into())).ok_or(UNRESOLVED)?),
+    };
+    let len = ETHERNET + interface.map_or(0, |interface| interface.tags.len());
+    if offset + packet.headroom() < len {
         return Err(NO_ROOM);
     }
     if !N::decrement(packet).ok_or(NO_HEADER)? {
         return Err(EXPIRED);
     }
-    let moved =
-        if offset < ETHERNET { packet.push(ETHERNET - offset) } else { packet.pull(offset - ETHERNET) };
-    let link = packet.data_mut().first_chunk_mut::<ETHERNET>().filter(|_| moved).ok_or(NO_ROOM)?;
-    *link = adjacency.header;
+    let moved = if offset < len { packet.push(len - offset) } else { packet.pull(offset - len) };
+    let link = packet.data_mut().get_mut(..len).filter(|_| moved).ok_or(NO_ROOM)?;
+    match interface {
+        None => link.copy_from_slice(&adjacency.header),
+        Some(interface) => {
+            put_tagged(link, adjacency, interface, N::ETHERTYPE);
+            if let Some(tally) = interface.counts.sent.iter().nth(worker) {
+                tally.add(1, packet.len() as u64);
+            }
+        }
+    }
     packet.set_mac_offset(0);
-    Ok(())
+    Ok(adjacency.port())
+}
+
+/// Writes addresses, tags and EtherType.
+fn put_tagged(link: &mut [u8], adjacency: &Adjacency, interface: &Interface, ethertype: u16) {
+    let (addresses, rest) = link.split_at_mut(ETHERNET - 2);
+    addresses.copy_from_slice(&adjacency.header[..ETHERNET - 2]);
+    let (tags, last) = rest.split_at_mut(interface.tags.len());
+    tags.copy_from_slice(interface.tags.bytes());
+    last.copy_from_slice(&ethertype.to_be_bytes());
 }
 
 impl<N: Network> Element for LocalNextHops<N> {
@@ -422,16 +483,20 @@ impl<N: Network> Element for LocalNextHops<N> {
             (all, any) = (all & adjacency.output, any | adjacency.output);
             Ok(())
         };
+        // Those that are not usual, by themselves.
         let mut others = false;
+        let (mut all_others, mut any_others) = (u16::MAX, 0);
         batch.sift(usual, |packet, ()| {
             others = true;
-            shared.rewrite_other(packet, cx, out)
+            let (packet, output) = shared.rewrite_other(packet, self.worker, cx, out)?;
+            (all_others, any_others) = (all_others & output, any_others | output);
+            Some(packet)
         });
         if shared.one_output {
             return out.emit(0, batch);
         }
-        if all == any && !others {
-            return out.emit(any.into(), batch);
+        if all & all_others == any | any_others {
+            return out.emit((any | any_others).into(), batch);
         }
         if others {
             // The list may have grown meanwhile.
@@ -440,7 +505,7 @@ impl<N: Network> Element for LocalNextHops<N> {
                 let number = p.next_hop() as usize;
                 let usable = |list: &[Adjacency]| list.get(number).copied().filter(Adjacency::is_usable);
                 let found = usable(adjacencies).or_else(|| usable(newer));
-                found.map_or(Way::Lost(UNRESOLVED), |a| Way::Port(a.output.into()))
+                found.map_or(Way::Lost(UNRESOLVED), |a| Way::Port(a.port().into()))
             });
         } else {
             // Each of them has been found there.

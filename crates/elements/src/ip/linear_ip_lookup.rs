@@ -9,6 +9,9 @@
 //!   stays: for `AdjacencyRewrite`, which takes the port from the number of the next hop. Default false.
 //! - `TABLE`: a name; elements with the same one look up in the same table, that of whichever class is first.
 //!   `routebricks router` publishes the routes of Linux in `main`.
+//! - `INTERFACES`: a name; packets of interfaces that are in a VRF are looked up in the routes of the VRF. `routebricks
+//!   router` publishes the interfaces of Linux in `main`.
+//! - `PORT`: the port that all packets came in by. Default: the interface is that which `FindInterface` has noted on each.
 //!
 //! # Ports
 //! One push input; a packet leaves by the push output that its route names. If the route has a gateway other than
@@ -18,6 +21,7 @@
 //! | name | | |
 //! |---|---|---|
 //! | `table` | r | all routes, a line each: prefix, gateway or `-`, port |
+//! | `vrfs` | r | the routes of all VRFs, a line each: name and table of the VRF, then as in `table` |
 //! | `count` | r | number of routes |
 //! | `lookup` | r | with an address as parameter: `port [gateway]`; -1 where no route leads |
 //! | `add` | w | adds a route; fails if its prefix has one |

@@ -85,7 +85,7 @@ impl<S: Structure> Class for IPLookup<S> {
             Some(name) => cx.tables.get_or(&name, S::table),
             None => Arc::new(S::table()),
         };
-        let routes = Routes::configure(table, args, ports)?;
+        let routes = Routes::configure(table, args, cx, ports)?;
         Ok(IPLookup { routes, one_output, structure: PhantomData })
     }
 
@@ -120,7 +120,11 @@ impl<S: Structure> Element for LocalIPLookup<S> {
         for (packet, address) in batch.iter().zip(self.addresses.iter_mut()) {
             *address = packet.dst_ip();
         }
-        table.lookup_batch(cx.reader, &self.addresses[..n], &mut self.hops[..n]);
+        let (addresses, hops) = (&self.addresses[..n], &mut self.hops[..n]);
+        match &self.shared.routes.scope {
+            None => table.lookup_batch(cx.reader, addresses, hops),
+            Some(scope) => scope.lookup(table, cx.reader, &batch, addresses, hops),
+        }
         if self.shared.one_output {
             note(&self.hops[..n], batch, out);
         } else {

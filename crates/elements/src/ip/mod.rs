@@ -19,6 +19,7 @@ mod radix_ip_lookup;
 mod reverse_path;
 pub(crate) mod route_arg;
 pub(crate) mod routes;
+pub(crate) mod scope;
 mod static_ip_lookup;
 
 use graph::{AnyClass, of};
@@ -40,6 +41,7 @@ pub use mark_ip_header::MarkIPHeader;
 pub use radix_ip_lookup::RadixIPLookup;
 pub use reverse_path::{ReversePath, Source};
 pub(crate) use route_arg::Gateway;
+pub(crate) use scope::interfaces;
 pub use static_ip_lookup::StaticIPLookup;
 
 /// The classes of this layer.

@@ -1,6 +1,7 @@
 //! What `CheckReversePath` and `CheckIP6ReversePath` have in common: everything but the address.
 
-use fib::{Address, Adjacencies, Adjacency, Forwarding, NextHop, NextHopId, RouteTable};
+use super::scope::{Scope, interfaces};
+use fib::{Adjacencies, Adjacency, Forwarding, InVrf, NextHop, NextHopId, RouteTable};
 use graph::{
     ArgError, Args, Class, ConfigErrors, Configure, Cx, Element, FromArg, Initialize, LocalCx, Loss, NodeId,
     Out, Span, Spec, Text, Way,
@@ -14,7 +15,7 @@ const REVERSE_PATH: Loss = Loss(1);
 /// Where sources are found, and looked up.
 pub trait Source: Send + Sync + 'static {
     /// Of sources.
-    type Address: Address;
+    type Address: InVrf;
     /// Class name.
     const CLASS: &'static str;
     /// The IP version, for messages.
@@ -55,6 +56,8 @@ pub struct ReversePath<S: Source> {
     adjacencies: Arc<Adjacencies>,
     mode: Mode,
     port: u16,
+    /// Packets may be looked up in VRFs, or come from VLANs.
+    scope: Option<Scope>,
     nowhere: Option<u32>,
 }
 
@@ -79,7 +82,8 @@ impl<S: Source> Class for ReversePath<S> {
         let lookup = (lookup.unwrap_or(NodeId::new(0)), args.span_of("LOOKUP"));
         let mode = args.keyword("MODE", Mode::Strict);
         let port: Option<u16> = args.keyword_if_given("PORT");
-        if mode == Mode::Strict && port.is_none() {
+        let scope = interfaces(args, cx).map(|interfaces| Scope::new(interfaces, port));
+        if mode == Mode::Strict && port.is_none() && scope.is_none() {
             args.error("LOOKUP", "MODE strict needs PORT, the port that packets come from");
         }
         let nowhere = args.keyword_if_given("NOWHERE");
@@ -89,7 +93,7 @@ impl<S: Source> Class for ReversePath<S> {
         };
         args.finish()?;
         let port = port.unwrap_or_default();
-        Ok(ReversePath { lookup, routes: OnceLock::new(), adjacencies, mode, port, nowhere })
+        Ok(ReversePath { lookup, routes: OnceLock::new(), adjacencies, mode, port, scope, nowhere })
     }
 
     fn initialize(&self, cx: &Initialize<'_>) -> Result<(), ConfigErrors> {
@@ -113,8 +117,8 @@ impl<S: Source> Class for ReversePath<S> {
 }
 
 impl<S: Source> ReversePath<S> {
-    /// True if packets may come from an address whose lookup gave `number`.
-    fn accepts(&self, number: NextHopId, hops: &[NextHop], forwarding: &Forwarding) -> bool {
+    /// True if packets of interface number `from` may come from an address whose lookup gave `number`.
+    fn accepts(&self, number: NextHopId, from: u32, hops: &[NextHop], forwarding: &Forwarding) -> bool {
         let bits = NextHopId::bits(Some(number));
         let adjacency = forwarding.list().get(bits as usize).copied().unwrap_or(Adjacency::UNRESOLVED);
         let Some(hop) = hops.get(number.index()) else { return false };
@@ -123,15 +127,14 @@ impl<S: Source> ReversePath<S> {
             (_, Adjacency::LOST) => false,
             (Mode::Loose, _) => !is_nowhere || hop.gateway.is_some(),
             (Mode::Strict, Adjacency::GROUP) => forwarding.members(bits).is_none_or(|members| {
-                let is_ours =
-                    |id: NextHopId| hops.get(id.index()).is_some_and(|h| h.port == self.port.into());
+                let is_ours = |id: NextHopId| hops.get(id.index()).is_some_and(|h| h.port == from);
                 members.is_empty() || members.iter().any(|member| is_ours(member.hop))
             }),
             (Mode::Strict, Adjacency::NO_OUTPUT) => {
                 let is_port = u16::try_from(hop.port).is_ok();
-                if is_port { hop.port == self.port.into() } else { !is_nowhere }
+                if is_port { hop.port == from } else { !is_nowhere }
             }
-            (Mode::Strict, output) => output == self.port,
+            (Mode::Strict, _) => u32::from(adjacency.interface()) == from,
         }
     }
 }
@@ -149,16 +152,23 @@ impl<S: Source> Element for LocalReversePath<S> {
             *way = if source.is_some() { Way::Port(0) } else { Way::Lost(NO_HEADER) };
             *address = source.unwrap_or_default();
         }
-        routes.lookup_batch(cx.reader, &self.addresses[..n], &mut self.hops[..n]);
+        let scope = self.shared.scope.as_ref();
+        let (addresses, numbers) = (&self.addresses[..n], &mut self.hops[..n]);
+        match scope {
+            None => routes.lookup_batch(cx.reader, addresses, numbers),
+            Some(scope) => scope.lookup(routes, cx.reader, &batch, addresses, numbers),
+        }
         let (hops, forwarding) = (routes.next_hops(cx.reader), self.shared.adjacencies.read(cx.reader));
         // Packets of one batch come from few directions: an answer holds until another number comes.
-        let mut last = (None, false);
+        let mut last = (None, None, false);
         let mut all = true;
-        for (number, way) in self.hops.iter().zip(self.ways.iter_mut()).take(n) {
-            if *number != last.0 {
-                last = (*number, number.is_some_and(|number| self.shared.accepts(number, hops, forwarding)));
+        for ((number, way), packet) in self.hops.iter().zip(self.ways.iter_mut()).zip(batch.iter()) {
+            let from = scope.map_or(self.shared.port.into(), |scope| scope.interface(packet));
+            if (*number, Some(from)) != (last.0, last.1) {
+                let accepts = |number| self.shared.accepts(number, from, hops, forwarding);
+                last = (*number, Some(from), number.is_some_and(accepts));
             }
-            if matches!(way, Way::Port(_)) && !last.1 {
+            if matches!(way, Way::Port(_)) && !last.2 {
                 *way = Way::Lost(REVERSE_PATH);
             }
             all &= matches!(way, Way::Port(_));

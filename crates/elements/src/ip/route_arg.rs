@@ -1,6 +1,6 @@
 //! Routes as configurations and handlers write them: `addr/mask [gateway] port`.
 
-use fib::{Address, NextHop, Prefix, Route, RouteChange, RouteFile};
+use fib::{Address, InVrf, NextHop, Prefix, Route, RouteChange, RouteFile};
 use graph::{ArgError, FromArg, Span, Text};
 use lang::args::{Ipv4Prefix, Ipv6Prefix, Words};
 use std::fs;
@@ -9,7 +9,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::path::Path;
 
 /// An address family whose routes configurations can write.
-pub trait RouteAddress: Address {
+pub trait RouteAddress: InVrf {
     /// An address as configurations write it.
     type Ip: FromArg + Into<IpAddr>;
     /// What a wrong address should have been.

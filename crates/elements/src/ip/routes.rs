@@ -2,8 +2,9 @@
 //! show and change them.
 
 use super::route_arg::{self, RouteAddress, RouteArg};
-use fib::{RouteChange, RouteTable};
-use graph::{Args, ConfigErrors, Handlers, value};
+use super::scope::{Scope, interfaces};
+use fib::{Route, RouteChange, RouteTable, Vrf};
+use graph::{Args, ConfigErrors, Configure, Handlers, value};
 use std::fmt::Write;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -11,16 +12,21 @@ use std::sync::Arc;
 /// A routing table, and how many ports its routes may lead to.
 pub(crate) struct Routes<A: RouteAddress> {
     pub table: Arc<RouteTable<A>>,
+    /// Packets may be looked up in VRFs.
+    pub scope: Option<Scope>,
     ports: usize,
 }
 
 impl<A: RouteAddress> Routes<A> {
-    /// Reads `FILE` and the routes among the arguments, whose ports are below `ports`, into a table.
+    /// Reads `INTERFACES`, `PORT`, `FILE` and the routes among the arguments, whose ports are below `ports`, into a table.
     pub fn configure(
         table: Arc<RouteTable<A>>,
         args: &mut Args,
+        cx: &Configure<'_>,
         ports: usize,
     ) -> Result<Routes<A>, ConfigErrors> {
+        let port = args.keyword_if_given("PORT");
+        let scope = interfaces(args, cx).map(|interfaces| Scope::new(interfaces, port));
         let file: Option<PathBuf> = args.keyword_if_given("FILE");
         let mut changes = Vec::new();
         if let Some(path) = &file {
@@ -37,7 +43,7 @@ impl<A: RouteAddress> Routes<A> {
         }
         args.finish()?;
         table.apply(&changes).map_err(|e| ConfigErrors::new(args.span_of("ROUTE"), e.to_string()))?;
-        Ok(Routes { table, ports })
+        Ok(Routes { table, scope, ports })
     }
 
     fn apply(&self, changes: &[RouteChange<A>]) -> Result<(), String> {
@@ -78,15 +84,32 @@ impl<A: RouteAddress> Routes<A> {
 
     /// All routes, a line each: prefix, gateway or `-`, port.
     fn text(&self) -> String {
-        let (wide, middle) = A::WIDTHS;
+        self.table.routes().iter().map(|route| line(route) + "\n").collect()
+    }
+
+    /// The routes of all VRFs, a line each: name and table of the VRF, prefix, gateway or `-`, port.
+    fn vrfs(&self) -> String {
+        let Some(scope) = &self.scope else { return String::new() };
+        let shared = self.table.next_hop_list();
         let mut text = String::new();
-        for route in self.table.routes() {
-            let gateway = route.next_hop.gateway.map_or("-".to_owned(), |g| g.to_string());
-            let (prefix, port) = (route.prefix.to_string(), route.next_hop.port);
-            let _ = writeln!(text, "{prefix:<wide$} {gateway:<middle$} {port}");
+        for vrf in scope.vrfs() {
+            for mut route in vrf.routes::<A>().routes() {
+                let meant = Vrf::shared(&route.next_hop).and_then(|number| shared.get(number.index()));
+                let Some(next_hop) = meant else { continue };
+                route.next_hop = *next_hop;
+                let _ = writeln!(text, "{} {} {}", vrf.name, vrf.table, line(&route));
+            }
         }
         text
     }
+}
+
+/// Prefix, gateway or `-`, port.
+fn line<A: RouteAddress>(route: &Route<A>) -> String {
+    let (wide, middle) = A::WIDTHS;
+    let gateway = route.next_hop.gateway.map_or("-".to_owned(), |g| g.to_string());
+    let (prefix, port) = (route.prefix.to_string(), route.next_hop.port);
+    format!("{prefix:<wide$} {gateway:<middle$} {port}")
 }
 
 /// The handlers of a class with routes; those that change them if they may change while packets flow.
@@ -96,6 +119,7 @@ pub(crate) fn handlers<C: 'static, A: RouteAddress>(
     changeable: bool,
 ) {
     h.read("table", move |c| routes(c).text());
+    h.read("vrfs", move |c| routes(c).vrfs());
     h.read("count", move |c| routes(c).table.len().to_string());
     h.read_with("lookup", move |c, address| routes(c).lookup(address));
     if !changeable {

@@ -5,7 +5,9 @@
 //! # Arguments
 //! - `LOOKUP`: the element that looks routes up: `LookupIP6Route`.
 //! - `ADJACENCIES`: a name: that of the `IP6AdjacencyRewrite` behind it, which knows the outputs of next-hop objects and of groups.
-//! - `PORT`: the port that packets come from; needed for `MODE strict`.
+//! - `PORT`: the port that packets come from; needed for `MODE strict` unless `INTERFACES` is given.
+//! - `INTERFACES`: a name, as that of the lookup: sources of packets of interfaces in a VRF are looked up there. Without
+//!   `PORT` packets come from the interface that `FindInterface` has noted on each.
 //! - `MODE`: `strict` = the best route to the source leads out of `PORT`, if it is one with several ways any of them;
 //!   `loose` = there is a route to the source, perhaps the default one, that is no black hole. Default `strict`.
 //! - `NOWHERE`: a port number that stands for no route where a route names it without a gateway, and in strict mode for

@@ -13,6 +13,9 @@
 //!   stays: for `IP6AdjacencyRewrite`, which takes the port from the number of the next hop. Default false.
 //! - `TABLE`: a name; elements with the same one look up in the same table. `routebricks router` publishes the IPv6
 //!   routes of Linux in `main`.
+//! - `INTERFACES`: a name; packets of interfaces that are in a VRF are looked up in the routes of the VRF. `routebricks
+//!   router` publishes the interfaces of Linux in `main`.
+//! - `PORT`: the port that all packets came in by. Default: the interface is that which `FindInterface` has noted on each.
 //!
 //! # Ports
 //! One push input; a packet leaves by the push output that its route names. If the route has a gateway other than `::`
@@ -22,6 +25,7 @@
 //! | name | | |
 //! |---|---|---|
 //! | `table` | r | all routes, a line each: prefix, gateway or `-`, port |
+//! | `vrfs` | r | the routes of all VRFs, a line each: name and table of the VRF, then as in `table` |
 //! | `count` | r | number of routes |
 //! | `lookup` | r | with an address as parameter: `port [gateway]`; -1 where no route leads |
 //! | `add` | w | adds a route; fails if its prefix has one |
@@ -133,7 +137,7 @@ impl Class for LookupIP6Route {
             Some(name) => cx.tables.get_or(&name, table),
             None => Arc::new(table()),
         };
-        Ok(LookupIP6Route { routes: Routes::configure(table, args, ports)?, one_output })
+        Ok(LookupIP6Route { routes: Routes::configure(table, args, cx, ports)?, one_output })
     }
 
     fn local(self: &Arc<Self>, _: &LocalCx) -> LocalLookupIP6Route {
@@ -161,7 +165,11 @@ impl Element for LocalLookupIP6Route {
         for (packet, address) in batch.iter_mut().zip(self.addresses.iter_mut()) {
             *address = destination(packet);
         }
-        table.lookup_batch(cx.reader, &self.addresses[..n], &mut self.hops[..n]);
+        let (addresses, hops) = (&self.addresses[..n], &mut self.hops[..n]);
+        match &self.shared.routes.scope {
+            None => table.lookup_batch(cx.reader, addresses, hops),
+            Some(scope) => scope.lookup(table, cx.reader, &batch, addresses, hops),
+        }
         if self.shared.one_output {
             return note(&self.hops[..n], batch, out);
         }

@@ -60,6 +60,8 @@ enum Kind {
 
 /// EtherTypes below are lengths (IEEE 802.3).
 const LEAST_ETHERTYPE: u16 = 0x600;
+/// VLAN tags that are looked behind.
+const MOST_TAGS: usize = 2;
 const LLDP: u16 = 0x88cc;
 /// IGMP, PIM, OSPF, VRRP.
 const PROTOCOLS: [u8; 4] = [2, 103, 89, 112];
@@ -74,8 +76,16 @@ const LISTENERS: [u8; 4] = [130, 131, 132, 143];
 
 fn kind(frame: &[u8]) -> Kind {
     let Some(header) = Header::parse(frame) else { return Kind::Others };
-    let packet = frame.get(ethernet::HEADER_LEN..).unwrap_or_default();
-    match header.ethertype {
+    let mut ethertype = header.ethertype;
+    let mut packet = frame.get(ethernet::HEADER_LEN..).unwrap_or_default();
+    for _ in 0..MOST_TAGS {
+        if ![ethernet::VLAN, ethernet::SERVICE_VLAN].contains(&ethertype) {
+            break;
+        }
+        let Some((&[_, _, a, b], rest)) = packet.split_first_chunk() else { return Kind::Others };
+        (ethertype, packet) = (u16::from_be_bytes([a, b]), rest);
+    }
+    match ethertype {
         ethernet::ARP => Kind::Neighbours,
         ethernet::IPV4 => Ipv4::new(packet).map_or(Kind::Others, |ip| {
             // A later fragment has no ports.
@@ -224,7 +234,15 @@ mod tests {
     fn kinds() {
         let bgp = "9c40 00b3";
         for (kinds, frames) in [
-            (Kind::Neighbours, vec![frame("0806", "0001"), ip6(58, "87000000"), ip6(58, "88000000")]),
+            (
+                Kind::Neighbours,
+                vec![
+                    frame("0806", "0001"),
+                    frame("88a8", "0007 8100 0064 0806 0001"),
+                    ip6(58, "87000000"),
+                    ip6(58, "88000000"),
+                ],
+            ),
             (
                 Kind::Protocols,
                 vec![
@@ -237,6 +255,7 @@ mod tests {
                     ip6(0, "3a000502 00000100 8f000000"),
                     frame("0030", "fefe03"),
                     frame("88cc", "02"),
+                    frame("8100", "0064 0800 45000030 00010000 40590000 0a000001 0a000002"),
                 ],
             ),
             (

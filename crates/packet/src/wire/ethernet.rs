@@ -13,6 +13,8 @@ pub const IPV4: u16 = 0x0800;
 pub const ARP: u16 = 0x0806;
 /// EtherType of an 802.1Q tag.
 pub const VLAN: u16 = 0x8100;
+/// EtherType of an 802.1ad service tag.
+pub const SERVICE_VLAN: u16 = 0x88a8;
 /// EtherType of IPv6.
 pub const IPV6: u16 = 0x86dd;
 

@@ -47,7 +47,7 @@ pub struct RouterArgs {
     #[arg(long, value_name = "MODE")]
     rpf: Option<ReversePath>,
 
-    /// Where the control side runs [default: process]
+    /// Where the control side runs [default: thread]
     #[arg(long, value_name = "MODE")]
     control: Option<Mode>,
 
@@ -113,7 +113,8 @@ pub fn router(args: &RouterArgs) -> Done {
     let settings = args.settings()?;
     let found = settings.ports.iter().enumerate().map(|(i, name)| Port::find(name, i));
     let ports: Vec<Port> = found.collect::<Result<_, _>>().map_err(failed)?;
-    let text = linux::text(&ports, settings.punt, settings.rpf);
+    let mode = settings.control.unwrap_or_default();
+    let text = linux::text(&ports, settings.punt, settings.rpf, mode == Mode::Thread);
     if args.print_config {
         let mut out = Output::stdout();
         out.text(&text);
@@ -122,6 +123,7 @@ pub fn router(args: &RouterArgs) -> Done {
     let Configuration { flat, sources, .. } = Configuration::of_text("router", text)?;
     let tables = graph::Tables::new();
     let published = linux::tables(&tables);
+    let interfaces = linux::interfaces(&tables, settings.workers.unwrap_or(1).into());
     let options = RunOptions {
         workers: settings.workers.unwrap_or(1).into(),
         burst: 64,
@@ -145,8 +147,7 @@ pub fn router(args: &RouterArgs) -> Done {
             twins: numbers,
             fpm: settings.fpm,
         };
-        let mode = settings.control.unwrap_or_default();
-        let control = Arc::new(ControlSide::start(mode, task, cables, published, &options.service)?);
+        let control = Arc::new(ControlSide::start(mode, task, cables, published, interfaces, &options.service)?);
         control.wait(FIRST_LOOK)?;
         let server = Server::start_with(router.clone(), control.clone(), settings.http);
         let server = server.inspect(announce).map_err(|e| e.to_string())?;

@@ -60,24 +60,23 @@ pub enum ReversePath {
 
 impl ReversePath {
     /// The element that checks it, with an arrow behind it.
-    fn element(self, class: &str, lookup: &str, adjacencies: &str, port: usize) -> String {
+    fn element(self, class: &str, lookup: &str, adjacencies: &str, from: &str) -> String {
         let mode = match self {
             ReversePath::Strict => "strict",
             ReversePath::Loose => "loose",
         };
         let nowhere = control::PUNT;
-        format!(
-            "  -> {class}({lookup}{port}, ADJACENCIES {adjacencies}, PORT {port}, MODE {mode}, NOWHERE {nowhere})\n"
-        )
+        format!("  -> {class}({lookup}, ADJACENCIES {adjacencies}, {from}, MODE {mode}, NOWHERE {nowhere})\n")
     }
 }
 
-/// The configuration for these ports, with these limits for each, and with a check of sources if one is wanted.
+/// The configuration for these ports, with these limits for each, with a check of sources if one is wanted, and with VLANs
+/// and VRFs or without.
 ///
 /// For each port: IPv4 and IPv6 packets to its address are checked, looked up in the tables that all ports share, and
 /// leave with the header of their next hop. Everything else, and what is for the router itself, has no known neighbour,
 /// lived too long or is too long, goes to the twin as it came; what Linux sends on the twin leaves by the port.
-pub fn text(ports: &[Port], limits: PuntLimits, sources: Option<ReversePath>) -> String {
+pub fn text(ports: &[Port], limits: PuntLimits, sources: Option<ReversePath>, vlans: bool) -> String {
     let limits = limits.arguments();
     let mut text = String::from("// A router with Linux as its control plane.\n");
     for (i, port) in ports.iter().enumerate() {
@@ -93,7 +92,7 @@ pub fn text(ports: &[Port], limits: PuntLimits, sources: Option<ReversePath>) ->
     }
     for (i, port) in ports.iter().enumerate() {
         let rewrite = format!("UNRESOLVED {0}, EXPIRED {0}, TOO_LONG {0}", ports.len());
-        text += &lookup(i, port, sources, &rewrite);
+        text += &lookup(i, port, sources, vlans, &rewrite);
         for output in 0..ports.len() {
             let _ = writeln!(text, "next{i}[{output}], next6_{i}[{output}] -> out{output};");
         }
@@ -106,25 +105,55 @@ pub fn text(ports: &[Port], limits: PuntLimits, sources: Option<ReversePath>) ->
 /// What packets from a port pass: classifier, checks, lookups, and the rewriting with these further arguments; before the
 /// lookups a check of sources if one is wanted. What is not
 /// for the port's own address, or nothing to be looked up, goes to `punt{i}`; the rest leaves by outputs of `next{i}` and
-/// `next6_{i}`.
-pub fn lookup(i: usize, port: &Port, sources: Option<ReversePath>, rewrite: &str) -> String {
+/// `next6_{i}`. Frames with VLAN tags go to `punt{i}` unless there are `vlans`.
+pub fn lookup(i: usize, port: &Port, sources: Option<ReversePath>, vlans: bool, rewrite: &str) -> String {
     let mac = port.mac.map(|byte| format!("{byte:02x}")).concat();
     let patterns = CLASSES.map(|pattern| format!("0/{mac} {pattern}")).join(", ");
+    let (tagged, others) = if vlans { ("12/8100, 12/88a8, ", 6) } else { ("", 4) };
+    let (interfaces, from) =
+        if vlans { (", INTERFACES main", format!(", PORT {i}")) } else { ("", String::new()) };
     let check = |class: &str, lookup: &str, adjacencies: &str| {
-        sources.map_or(String::new(), |mode| mode.element(class, lookup, adjacencies, i))
+        let from = format!("PORT {i}{interfaces}");
+        let lookup = format!("{lookup}{i}");
+        sources.map_or(String::new(), |mode| mode.element(class, &lookup, adjacencies, &from))
     };
     let check4 = check("CheckReversePath", "rt", "main");
     let check6 = check("CheckIP6ReversePath", "rt6_", "main6");
-    format!(
+    let text = format!(
         "\n// From {name}. The classifier lets IPv4 and IPv6 to the port's own address pass.\n\
-         in{i} -> class{i} :: Classifier({patterns}, -);\n\
+         in{i} -> class{i} :: Classifier({patterns}, {tagged}-);\n\
          class{i}[0] -> CheckIPHeader(BADSRC {MARTIANS}, OFFSET 14)\n\
-         {check4}\x20 -> rt{i} :: DirectIPLookup(TABLE main, ONE_OUTPUT true)\n\
-         \x20 -> next{i} :: AdjacencyRewrite(rt{i}, ADJACENCIES main, {rewrite});\n\
-         class{i}[1], class{i}[2], class{i}[4] -> punt{i};\n\
+         {check4}\x20 -> rt{i} :: DirectIPLookup(TABLE main, ONE_OUTPUT true{interfaces}{from})\n\
+         \x20 -> next{i} :: AdjacencyRewrite(rt{i}, ADJACENCIES main{interfaces}, {rewrite});\n\
+         class{i}[1], class{i}[2], class{i}[{others}] -> punt{i};\n\
          class{i}[3] -> CheckIP6Header(BADSRC {MARTIANS6}, OFFSET 14)\n\
-         {check6}\x20 -> rt6_{i} :: LookupIP6Route(TABLE main, ONE_OUTPUT true)\n\
-         \x20 -> next6_{i} :: IP6AdjacencyRewrite(rt6_{i}, ADJACENCIES main6, {rewrite});\n",
+         {check6}\x20 -> rt6_{i} :: LookupIP6Route(TABLE main, ONE_OUTPUT true{interfaces}{from})\n\
+         \x20 -> next6_{i} :: IP6AdjacencyRewrite(rt6_{i}, ADJACENCIES main6{interfaces}, {rewrite});\n",
+        name = port.name,
+    );
+    if vlans { text + &tagged_lookup(i, port, sources) } else { text }
+}
+
+/// What frames with VLAN tags pass: checks and lookups of their own, then what untagged ones do.
+fn tagged_lookup(i: usize, port: &Port, sources: Option<ReversePath>) -> String {
+    let check = |class: &str, name: &str, lookup: &str, adjacencies: &str| {
+        let class = format!("{name}{i} :: {class}");
+        let lookup = format!("{lookup}{i}");
+        sources.map_or(String::new(), |mode| mode.element(&class, &lookup, adjacencies, "INTERFACES main"))
+    };
+    let check4 = check("CheckReversePath", "vrpf", "vrt", "main");
+    let check6 = check("CheckIP6ReversePath", "vrpf6_", "vrt6_", "main6");
+    let [first4, first6] = if sources.is_some() { ["vrpf", "vrpf6_"] } else { ["vrt", "vrt6_"] };
+    format!(
+        "// Of VLANs on {name}: with one tag, with two.\n\
+         class{i}[4], class{i}[5] -> vlan{i} :: FindInterface(PORT {i}, INTERFACES main);\n\
+         vlan{i}[4] -> punt{i};\n\
+         vlan{i}[0] -> CheckIPHeader(BADSRC {MARTIANS}, OFFSET 18)\n\
+         {check4}\x20 -> vrt{i} :: DirectIPLookup(TABLE main, ONE_OUTPUT true, INTERFACES main) -> next{i};\n\
+         vlan{i}[2] -> CheckIPHeader(BADSRC {MARTIANS}, OFFSET 22) -> {first4}{i};\n\
+         vlan{i}[1] -> CheckIP6Header(BADSRC {MARTIANS6}, OFFSET 18)\n\
+         {check6}\x20 -> vrt6_{i} :: LookupIP6Route(TABLE main, ONE_OUTPUT true, INTERFACES main) -> next6_{i};\n\
+         vlan{i}[3] -> CheckIP6Header(BADSRC {MARTIANS6}, OFFSET 22) -> {first6}{i};\n",
         name = port.name,
     )
 }

@@ -20,7 +20,8 @@ pub use namespaces::Namespaces;
 pub use twins::{Port, Twins, hand_over};
 
 use control::Tables;
-use fib::{Adjacencies, Dir24_8, RangeTree, RouteTable};
+use fib::{Adjacencies, Dir24_8, Interfaces, RangeTree, RouteTable};
+use std::sync::Arc;
 
 /// The name of the tables in the configuration.
 const TABLE: &str = "main";
@@ -34,4 +35,9 @@ pub fn tables(of: &graph::Tables) -> Tables {
         // Elements for IPv4 and IPv6 write different EtherTypes before the same neighbours.
         adjacencies6: of.get_or("main6", Adjacencies::default),
     }
+}
+
+/// Where elements hear of VLANs and VRFs, in a router with so many workers.
+pub fn interfaces(of: &graph::Tables, workers: usize) -> Arc<Interfaces> {
+    of.get_or(TABLE, || Interfaces::new(workers))
 }

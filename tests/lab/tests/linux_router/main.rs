@@ -3,6 +3,9 @@
 mod multipath;
 mod reverse_path;
 mod service;
+mod tags_like_linux;
+mod vlans;
+mod vrfs;
 
 use std::time::Duration;
 

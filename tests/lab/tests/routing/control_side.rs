@@ -16,6 +16,9 @@ use crate::bgp::{bird_ours, frr_ours};
 use crate::restart::{GOES, STAYS, TRIES, neighbour, probe, stage};
 use crate::{alone, next_hop, wait_for_route};
 
+/// With a control side that can be killed alone.
+const APART: [&str; 2] = ["--control", "process"];
+
 /// The process of the control side, if there is one.
 fn process(stage: &Stage) -> Result<Option<i32>> {
     let pid = stage.router.control()?["pid"].as_i64();
@@ -89,7 +92,7 @@ fn it_is_killed_beside_bird() -> Result<()> {
     }
     const KILLS: usize = 5;
     let _turn = alone();
-    let stage = stage(&[])?;
+    let stage = stage(&APART)?;
     let ours = Bird::start(&stage.inside, stage.directory.path(), "ours", &bird_ours())?;
     let _theirs = neighbour(&stage, true)?;
     wait_for_route(&stage, GOES, true)?;
@@ -147,7 +150,7 @@ fn it_is_killed_beside_frr_with_fpm() -> Result<()> {
         return Ok(());
     }
     let _turn = alone();
-    let stage = stage(&["--fpm"])?;
+    let stage = stage(&["--control", "process", "--fpm"])?;
     let lines = format!("fpm address 127.0.0.1 port 2620\n{}", frr_ours());
     let directory = stage.directory.path();
     let ours = Frr::start(&stage.inside, directory, &["zebra -M dplane_fpm_nl", "bgpd"], &lines)?;
@@ -195,7 +198,7 @@ fn one_that_ends_again_and_again() -> Result<()> {
     }
     const LASTS: Duration = Duration::from_secs(4);
     let _turn = alone();
-    let stage = stage(&[])?;
+    let stage = stage(&APART)?;
     fixed_routes(&stage)?;
     without_loss(&stage, "ends all the time", |_| {
         let (begun, before) = (Instant::now(), starts(&stage)?);
@@ -231,7 +234,7 @@ fn it_is_killed_in_a_dump() -> Result<()> {
     /// 40.0.0.0/24 and following.
     const ROUTES: u32 = 100_000;
     let _turn = alone();
-    let stage = stage(&[])?;
+    let stage = stage(&APART)?;
     fixed_routes(&stage)?;
     stage.wait_for_ping(0, "10.102.0.1", true)?;
     let before = stage.fib()?[0];
@@ -275,7 +278,7 @@ fn it_is_killed_beside_groups() -> Result<()> {
         return Ok(());
     }
     let _turn = alone();
-    let stage = Stage::new(3, &[])?;
+    let stage = Stage::new(3, &APART)?;
     for host in &stage.hosts[1..] {
         host.ip("route add local 10.102.0.0/24 dev lo\nlink set lo up\n\
              route add local 2001:db8:102::/48 dev lo\n")?;
@@ -327,7 +330,7 @@ fn a_cable_comes_back_while_it_is_away() -> Result<()> {
         return Ok(());
     }
     let _turn = alone();
-    let stage = stage(&[])?;
+    let stage = stage(&APART)?;
     let carrier = |there: bool| {
         wait_until(&format!("a carrier of eth2: {there}"), LIMIT, || {
             let shown = stage.inside.run("ip", &["-o", "link", "show", "eth2"])?;
@@ -349,7 +352,7 @@ fn it_is_started_again_by_command_and_ends_with_the_router() -> Result<()> {
         return Ok(());
     }
     let _turn = alone();
-    let mut stage = stage(&[])?;
+    let mut stage = stage(&APART)?;
     fixed_routes(&stage)?;
     let first = process(&stage)?;
     without_loss(&stage, "restart-control", |_| {
@@ -378,7 +381,7 @@ fn it_hangs() -> Result<()> {
         return Ok(());
     }
     let _turn = alone();
-    let stage = stage(&[])?;
+    let stage = stage(&APART)?;
     fixed_routes(&stage)?;
     let pid = process(&stage)?.ok_or_else(|| Error::new("no control side"))?;
     let begun = Instant::now();
@@ -392,12 +395,12 @@ fn it_hangs() -> Result<()> {
 }
 
 #[test]
-fn it_may_be_a_thread() -> Result<()> {
+fn it_is_a_thread_unless_told_otherwise() -> Result<()> {
     if netns::skipped() {
         return Ok(());
     }
     let _turn = alone();
-    let stage = stage(&["--control", "thread"])?;
+    let stage = stage(&[])?;
     let row = stage.router.control()?;
     let told = (&row["runs_as"], &row["state"], row["pid"].as_u64(), row["starts"].as_u64());
     let router = Some(u64::from(stage.router.process().id()));

@@ -17,6 +17,8 @@ const fn column(heading: &'static str, cell: fn(&Value) -> String) -> Column {
 /// Of `show interfaces`.
 pub const INTERFACES: &[Column] = &[
     column("interface", |r| text(&r["name"])),
+    column("VLAN", |r| text(&r["vlan"])),
+    column("VRF", |r| text(&r["vrf"])),
     column("link", link),
     column("MAC", |r| text(&r["mac"])),
     column("MTU", |r| text(&r["mtu_bytes"])),
@@ -26,7 +28,7 @@ pub const INTERFACES: &[Column] = &[
     column("tx packets", |r| text(&r["tx_packets"])),
     column("tx bytes", |r| text(&r["tx_bytes"])),
     column("tx failed", |r| text(&r["tx_failed_packets"])),
-    column("queues", |r| format!("{}/{}", text(&r["rx_queues"]), text(&r["tx_queues"]))),
+    column("queues", queues),
     column("driver", |r| text(&r["driver"])),
 ];
 
@@ -77,9 +79,11 @@ pub const PUNT: &[Column] = &[
 /// Of `show routes`.
 pub const ROUTES: &[Column] = &[
     column("element", |r| text(&r["element"])),
+    column("VRF", |r| text(&r["vrf"])),
     column("prefix", |r| text(&r["prefix"])),
     column("gateway", |r| if is_linux(r) { "-".to_owned() } else { text(&r["gateway"]) }),
     column("port", |r| if is_linux(r) { "Linux".to_owned() } else { port(&r["port"]) }),
+    column("interface", |r| text(&r["interface"])),
 ];
 
 /// True of routes that Linux serves itself, by a gateway that is nobody's.
@@ -106,6 +110,7 @@ pub const NEIGHBOURS: &[Column] = &[
     column("element", |r| text(&r["element"])),
     column("address", |r| text(&r["address"])),
     column("MAC", |r| text(&r["mac"])),
+    column("interface", |r| text(&r["interface"])),
     column("state", |r| text(&r["state"])),
 ];
 
@@ -145,6 +150,9 @@ fn percent(value: &Value) -> String {
 }
 
 fn sum(row: &Value, keys: &[&str]) -> String {
+    if keys.iter().all(|k| row[*k].is_null()) {
+        return text(&Value::Null);
+    }
     keys.iter().filter_map(|k| row[*k].as_u64()).fold(0u64, u64::saturating_add).to_string()
 }
 
@@ -156,6 +164,14 @@ fn link(row: &Value) -> String {
         Some(speed) if speed >= 1000 && speed % 1000 == 0 => format!("up {} Gbit/s", speed / 1000),
         Some(speed) => format!("up {speed} Mbit/s"),
         None => "up".to_owned(),
+    }
+}
+
+/// Receive and send queues; VLANs have none.
+fn queues(row: &Value) -> String {
+    match (&row["rx_queues"], &row["tx_queues"]) {
+        (Value::Null, Value::Null) => text(&Value::Null),
+        (rx, tx) => format!("{}/{}", text(rx), text(tx)),
     }
 }
 

@@ -1,6 +1,7 @@
 //! `show`: looks into a running router.
 
 mod columns;
+mod interfaces;
 mod texts;
 
 use super::which::Which;
@@ -17,6 +18,10 @@ pub struct ShowArgs {
     #[arg(value_enum)]
     what: What,
 
+    /// Of routes, only those of this VRF; `main` = those outside all VRFs
+    #[arg(long, value_name = "NAME")]
+    vrf: Option<String>,
+
     /// Print JSON
     #[arg(long)]
     json: bool,
@@ -31,7 +36,7 @@ pub struct ShowArgs {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum What {
-    /// Ports: link, packets and bytes, what devices lost
+    /// Ports and VLANs: link, packets and bytes, what devices lost
     Interfaces,
     /// Elements: class, ports, worker, configuration
     Elements,
@@ -87,7 +92,8 @@ fn picture(args: &ShowArgs, client: &Client) -> Result<String, String> {
     };
     let rows = match args.what {
         What::Punt => texts::punt(client)?,
-        What::Routes => texts::routes(client)?,
+        What::Interfaces => interfaces::interfaces(client)?,
+        What::Routes => texts::routes(client, args.vrf.as_deref())?,
         What::Neighbours => texts::neighbours(client)?,
         _ => client.table(&format!("/api/{name}"))?,
     };

@@ -1,18 +1,44 @@
 //! Tables that elements keep as text, as rows.
 
+use super::interfaces::names;
 use crate::api::client::Client;
 use serde_json::{Value, json};
 
-/// The routes of all lookup elements.
-pub fn routes(client: &Client) -> Result<Vec<Value>, String> {
-    rows(client, |class| class != "ARPQuerier" && class != PUNT_LIMITER, route)
+/// The routes of all lookup elements; of one VRF if it is named, and then once.
+pub fn routes(client: &Client, vrf: Option<&str>) -> Result<Vec<Value>, String> {
+    let is_lookup = |class: &str| class != "ARPQuerier" && class != PUNT_LIMITER;
+    let mut all = rows(client, is_lookup, |element| (!is_of_vlans(element)).then_some("table"), route)?;
+    all.extend(rows(client, is_lookup, |element| is_of_vlans(element).then_some("vrfs"), route_of_vrf)?);
+    let names = names(client)?;
+    for row in &mut all {
+        if let Some(name) = row["port"].as_u64().and_then(|number| names.get(&number)) {
+            row["interface"] = json!(name);
+        }
+    }
+    if let Some(vrf) = vrf {
+        let wanted = if vrf == "main" { Value::Null } else { json!(vrf) };
+        all.retain(|row| row["vrf"] == wanted);
+        // Each port's elements have the same.
+        let first = |six: bool| {
+            let of = |row: &&Value| row["prefix"].as_str().is_some_and(|prefix| prefix.contains(':') == six);
+            all.iter().find(of).map(|row| row["element"].clone())
+        };
+        let shown = [first(false), first(true)];
+        all.retain(|row| shown.iter().flatten().any(|element| *element == row["element"]));
+    }
+    Ok(all)
+}
+
+/// True of elements that look up packets of VLANs: in the same routes as others, or in those of VRFs.
+fn is_of_vlans(element: &str) -> bool {
+    element.starts_with("vrt")
 }
 
 const PUNT_LIMITER: &str = "PuntLimiter";
 
 /// What Linux gets; the port is known in a router of Linux's routes.
 pub fn punt(client: &Client) -> Result<Vec<Value>, String> {
-    let mut all = rows(client, |class| class == PUNT_LIMITER, limit)?;
+    let mut all = rows(client, |class| class == PUNT_LIMITER, |_| Some("table"), limit)?;
     let elements = client.table("/api/elements")?;
     for row in &mut all {
         let number = row["element"].as_str().and_then(|name| name.strip_prefix("punt"));
@@ -27,15 +53,25 @@ pub fn punt(client: &Client) -> Result<Vec<Value>, String> {
 
 /// The neighbours that ARP has found, or Linux.
 pub fn neighbours(client: &Client) -> Result<Vec<Value>, String> {
-    let mut all = rows(client, |class| class == "ARPQuerier", neighbour)?;
-    all.extend(rows(client, |class| class.ends_with("AdjacencyRewrite"), adjacency)?);
+    let table = |_: &str| Some("table");
+    let mut all = rows(client, |class| class == "ARPQuerier", table, neighbour)?;
+    let mut adjacencies = rows(client, |class| class.ends_with("AdjacencyRewrite"), table, adjacency)?;
+    let names = names(client)?;
+    for row in &mut adjacencies {
+        let number = row["state"].as_str().and_then(|state| state.strip_prefix("port ")?.parse().ok());
+        if let Some(name) = number.and_then(|number: u64| names.get(&number)) {
+            row["interface"] = json!(name);
+        }
+    }
+    all.extend(adjacencies);
     Ok(all)
 }
 
-/// The lines of all `table` handlers of elements of some classes.
+/// The lines of a handler, mostly `table`, of elements of some classes.
 fn rows(
     client: &Client,
     of: fn(&str) -> bool,
+    handler: fn(&str) -> Option<&'static str>,
     row: fn(&str, &str) -> Option<Value>,
 ) -> Result<Vec<Value>, String> {
     let mut all = Vec::new();
@@ -45,7 +81,8 @@ fn rows(
             continue;
         };
         if has_table && of(class) {
-            all.extend(client.read(name, "table")?.lines().filter_map(|line| row(name, line)));
+            let Some(handler) = handler(name) else { continue };
+            all.extend(client.read(name, handler)?.lines().filter_map(|line| row(name, line)));
         }
     }
     Ok(all)
@@ -63,6 +100,16 @@ fn route(element: &str, line: &str) -> Option<Value> {
     let gateway = (gateway != "-").then_some(gateway);
     let port: u64 = port.parse().ok()?;
     Some(json!({ "element": element, "prefix": prefix, "gateway": gateway, "port": port }))
+}
+
+/// `VRF table`, and a route.
+fn route_of_vrf(element: &str, line: &str) -> Option<Value> {
+    let (vrf, rest) = line.split_once(' ')?;
+    let (table, rest) = rest.split_once(' ')?;
+    let mut row = route(element, rest)?;
+    row["vrf"] = json!(vrf);
+    row["table"] = json!(table.parse::<u64>().ok()?);
+    Some(row)
 }
 
 /// `address … MAC …`: the words that are neither are the state.
@@ -113,6 +160,13 @@ mod tests {
             Some(json!({ "element": "rt", "prefix": "0.0.0.0/0", "gateway": null, "port": 0 }))
         );
         assert_eq!(route("rt", "entries 5 x"), None);
+        assert_eq!(
+            route_of_vrf("vrt0", "red 10 ::/0     -    7"),
+            Some(
+                json!({ "element": "vrt0", "vrf": "red", "table": 10, "prefix": "::/0", "gateway": null, "port": 7 })
+            )
+        );
+        assert_eq!(route_of_vrf("vrt0", "red x ::/0 - 7"), None);
         let row = |limit: Option<u64>| {
             json!({ "element": "p", "kind": "others", "passed_packets": 5, "lost_packets": 1,
                 "limit_packets_per_s": limit })

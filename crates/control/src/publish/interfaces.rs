@@ -1,0 +1,211 @@
+//! Interfaces of the kernel as interfaces of the router: twins of ports, VLANs on them, and the VRFs that they are in.
+//!
+//! A port and the tags of a VLAN have the same number for good, whatever interface of the kernel serves them, and whenever
+//! it comes back: a number in an adjacency never means another VLAN.
+
+use crate::kernel::Model;
+use crate::netlink::Link;
+use fib::{Interface, InterfaceCounts, Interfaces, Prefix, Tags, Vrf};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::Arc;
+
+/// How many VLANs may be on top of one another; a frame has two tags at most.
+const DEPTH: u32 = 2;
+
+/// The routes of a VRF that are still to be looked at.
+pub struct VrfState {
+    /// Its tables.
+    pub vrf: Arc<Vrf>,
+    /// Nothing was published yet.
+    pub fresh: bool,
+    pub dirty4: Vec<Prefix<u32>>,
+    pub dirty6: Vec<Prefix<u128>>,
+}
+
+/// See the module.
+pub struct Places {
+    /// Interface numbers of the twins in the kernel, by port.
+    twins: Vec<u32>,
+    /// What workers read; without it there are no VLANs and no VRFs.
+    table: Option<Arc<Interfaces>>,
+    numbers: HashMap<(u16, Tags), u16>,
+    counts: HashMap<u16, Arc<InterfaceCounts>>,
+    /// Numbers of interfaces by those of the kernel.
+    pub ports: BTreeMap<u32, u32>,
+    /// Numbers of the kernel, by number of the interface; 0 = none now.
+    pub links: Vec<u32>,
+    /// The port of each interface, by number.
+    pub port_of: Vec<u16>,
+    /// VRFs that interfaces are in, by the numbers of their tables.
+    pub vrfs: BTreeMap<u32, VrfState>,
+    /// What is to be shown to workers.
+    news: Option<Vec<Option<Interface>>>,
+    /// VLANs and VRFs of the kernel that have been seen, and those of them that nobody has asked for yet.
+    seen: BTreeSet<u32>,
+    fresh: Vec<u32>,
+    warned: bool,
+}
+
+impl Places {
+    pub fn new(twins: &[u32], table: Option<Arc<Interfaces>>) -> Places {
+        Places {
+            twins: twins.to_vec(),
+            table,
+            numbers: HashMap::new(),
+            counts: HashMap::new(),
+            ports: twins.iter().copied().zip(0..).collect(),
+            links: twins.to_vec(),
+            port_of: (0..).take(twins.len()).collect(),
+            vrfs: BTreeMap::new(),
+            news: None,
+            seen: BTreeSet::new(),
+            fresh: Vec::new(),
+            warned: false,
+        }
+    }
+
+    /// The number in the kernel of a port's twin.
+    pub fn twin(&self, port: usize) -> Option<u32> {
+        self.twins.get(port).copied()
+    }
+
+    /// Looks at the kernel's interfaces anew. Returns VRFs that no interface is in any more. What has changed is shown to
+    /// workers by [`show`](Self::show), when there are routes for it.
+    pub fn update(&mut self, kernel: &Model) -> Vec<VrfState> {
+        if self.table.is_none() {
+            self.warn_of_vrfs(kernel);
+            return Vec::new();
+        }
+        let vlans: Vec<(u32, u16, Tags)> = kernel
+            .links
+            .iter()
+            .filter(|(_, link)| link.vlan.is_some())
+            .filter_map(|(index, link)| {
+                self.tags(kernel, link, DEPTH).map(|(port, tags)| (index, port, tags))
+            })
+            .collect();
+        self.ports = self.twins.iter().copied().zip(0..).collect();
+        self.links = self.twins.clone();
+        self.links.resize(self.twins.len() + self.numbers.len(), 0);
+        for (index, port, tags) in vlans {
+            let Some(number) = self.number(port, tags) else { continue };
+            self.ports.insert(index, number.into());
+            self.links[usize::from(number)] = index;
+        }
+        let gone = self.update_vrfs(kernel);
+        let all = (0..).zip(&self.links).map(|(number, index)| self.interface(kernel, number, *index));
+        let all: Vec<Option<Interface>> = all.collect();
+        for (number, one) in (0..).zip(&all) {
+            if let Some(one) = one {
+                self.counts.entry(number).or_insert_with(|| one.counts.clone());
+            }
+        }
+        self.news = Some(all);
+        self.note_fresh(kernel);
+        gone
+    }
+
+    /// VLANs on ports and VRFs of ports that are new: Linux is to forward what it gets there.
+    pub fn take_fresh(&mut self) -> Vec<u32> {
+        std::mem::take(&mut self.fresh)
+    }
+
+    fn note_fresh(&mut self, kernel: &Model) {
+        let masters = self.ports.keys().filter_map(|index| kernel.links.get(*index)).map(|link| link.master);
+        let vrfs =
+            masters.filter(|master| kernel.links.get(*master).is_some_and(|link| link.table.is_some()));
+        let vlans = self.ports.keys().copied().filter(|index| !self.twins.contains(index));
+        let now: BTreeSet<u32> = vlans.chain(vrfs).collect();
+        self.fresh.extend(now.difference(&self.seen));
+        self.seen = now;
+    }
+
+    /// Shows workers what there is. Routes of new VRFs are to be there before.
+    pub fn show(&mut self) {
+        let Some(table) = &self.table else { return };
+        match self.news.take() {
+            Some(news) => drop(table.set(news)),
+            // Routes of VRFs that are gone take room.
+            None => table.collect(),
+        }
+    }
+
+    /// The port and the tags of a VLAN that is on a twin, or on a VLAN on one.
+    fn tags(&self, kernel: &Model, link: &Link, depth: u32) -> Option<(u16, Tags)> {
+        let (port, below) = match self.twins.iter().position(|twin| *twin == link.below) {
+            Some(port) => (u16::try_from(port).ok()?, Tags::NONE),
+            None if depth > 1 => self.tags(kernel, kernel.links.get(link.below)?, depth - 1)?,
+            None => return None,
+        };
+        Some((port, below.then(link.vlan_protocol, link.vlan?)?))
+    }
+
+    /// The number of a VLAN; `None` when there are too many.
+    fn number(&mut self, port: u16, tags: Tags) -> Option<u16> {
+        if let Some(number) = self.numbers.get(&(port, tags)) {
+            return Some(*number);
+        }
+        let number = u16::try_from(self.links.len()).ok().filter(|n| usize::from(*n) < Interfaces::MOST)?;
+        self.numbers.insert((port, tags), number);
+        self.links.push(0);
+        self.port_of.push(port);
+        Some(number)
+    }
+
+    fn interface(&self, kernel: &Model, number: u16, index: u32) -> Option<Interface> {
+        let (table, link) = (self.table.as_ref()?, kernel.links.get(index)?);
+        let port = *self.port_of.get(usize::from(number))?;
+        let tags =
+            self.numbers.iter().find(|(_, of)| **of == number).map_or(Tags::NONE, |((_, tags), _)| *tags);
+        let vrf = vrf_of(kernel, link).and_then(|(_, table)| self.vrfs.get(&table));
+        Some(Interface {
+            name: link.name.clone(),
+            port,
+            tags,
+            mac: link.mac?,
+            mtu: link.mtu,
+            up: link.up,
+            vrf: vrf.map(|state| state.vrf.clone()),
+            counts: self.counts.get(&number).cloned().unwrap_or_else(|| table.counts()),
+        })
+    }
+
+    /// VRFs that interfaces of ours have come to are there afterwards, others are not.
+    fn update_vrfs(&mut self, kernel: &Model) -> Vec<VrfState> {
+        let ours = self.ports.keys().filter_map(|index| vrf_of(kernel, kernel.links.get(*index)?));
+        let used: BTreeMap<u32, String> = ours.map(|(name, table)| (table, name.to_owned())).collect();
+        let is_used =
+            |state: &VrfState| used.get(&state.vrf.table).is_some_and(|name| *name == state.vrf.name);
+        let (stay, gone) = std::mem::take(&mut self.vrfs).into_iter().partition(|(_, state)| is_used(state));
+        self.vrfs = stay;
+        for (table, name) in used {
+            self.vrfs.entry(table).or_insert_with(|| VrfState {
+                vrf: Arc::new(Vrf::new(&name, table)),
+                fresh: true,
+                dirty4: Vec::new(),
+                dirty6: Vec::new(),
+            });
+        }
+        let gone: BTreeMap<u32, VrfState> = gone;
+        gone.into_values().collect()
+    }
+
+    /// Where packets of VRFs cannot be kept apart.
+    fn warn_of_vrfs(&mut self, kernel: &Model) {
+        let links = self.twins.iter().filter_map(|twin| kernel.links.get(*twin));
+        let mut in_vrfs = links.filter_map(|link| Some((&link.name, vrf_of(kernel, link)?.0)));
+        if let Some((name, vrf)) = in_vrfs.next().filter(|_| !self.warned) {
+            eprintln!(
+                "warning: {name} is in VRF {vrf}: neither clusters nor routers whose control side is a process have VRFs; \
+                 its packets are looked up in table main"
+            );
+            self.warned = true;
+        }
+    }
+}
+
+/// Name and table of the VRF that an interface is in.
+fn vrf_of<'a>(kernel: &'a Model, link: &Link) -> Option<(&'a str, u32)> {
+    let master = kernel.links.get(link.master)?;
+    Some((&master.name, master.table?))
+}
