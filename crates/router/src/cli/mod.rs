@@ -47,6 +47,10 @@ enum Command {
     #[command(name = crate::linux::apart::COMMAND, hide = true)]
     ControlSide,
     /// Start the control side of a running router again, while packets are forwarded as before
+    ///
+    /// The new process runs the program that is now in the file that the router was started from: to upgrade the control
+    /// side alone, replace that file and run this. If the new one does not get on, the router starts its own version
+    /// again, and this command fails. The data side changes when the router itself is started again.
     RestartControl(restart_control::RestartArgs),
     /// Say what is wrong with a configuration, without opening devices or files
     Check(check::CheckArgs),

@@ -9,10 +9,6 @@ use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 /// Arguments of `restart-control`.
-///
-/// The new process runs the program that is now in the file that the router was started from, so that an upgrade of the
-/// control side alone is to replace that file and to run this. If the new one does not come to anything, the router
-/// starts its own version again. The data side stays as it is until the router itself is restarted.
 #[derive(Debug, Args)]
 pub struct RestartArgs {
     #[command(flatten)]

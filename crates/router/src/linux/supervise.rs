@@ -26,7 +26,7 @@ const FIRST_PAUSE: Duration = Duration::from_millis(100);
 const LONGEST_PAUSE: Duration = Duration::from_secs(5);
 /// One that was in step for so long has not ended in a row.
 const LONG: Duration = Duration::from_secs(10);
-/// So often it may end at the router's start before it was in step once.
+/// So often it may end at the router's start before it was in step once, and another version of it in a row.
 const FIRST_TRIES: u32 = 3;
 
 /// What there is to see of the control side.
@@ -127,7 +127,7 @@ impl Supervisor {
     }
 
     /// Has a new process take the place of the one that there is: of the program that is now where this one was started
-    /// from. If that does not get on, this one is started again.
+    /// from. If that ends before it is in step, or some times in a row, this one is started again.
     pub fn restart(&self) {
         self.shared.asked.store(true, Ordering::Release);
         self.shared.reins.pull();
@@ -216,10 +216,10 @@ impl Watching {
     /// Takes note of an end, and tells of it; how long to wait before the next start.
     fn note(&mut self, ended: &str, asked: bool, begun: Instant) -> Duration {
         let mut seen = self.shared.seen();
-        // A program from the file that has not come to anything is not tried again.
-        self.own = !asked;
         let was_long = seen.in_step && begun.elapsed() >= LONG;
         seen.in_a_row = if asked || was_long { 0 } else { seen.in_a_row + 1 };
+        // A program from the file that does not get on is given up.
+        self.own = !asked && (self.own || !seen.in_step || seen.in_a_row >= FIRST_TRIES);
         let pause = pause(seen.in_a_row);
         let pid = seen.pid.take().map_or(String::new(), |pid| format!(" {pid}"));
         (seen.since, seen.in_step, seen.last_end) = (Instant::now(), false, Some(ended.to_owned()));

@@ -153,7 +153,7 @@ fn requests(network: &Network) -> Result<()> {
             sent += 1;
         }
     }
-    assert_eq!(sent, 8);
+    assert_eq!(sent, 9);
     Ok(())
 }
 

@@ -1,11 +1,15 @@
 //! The control side is killed, stopped, and started again under traffic: what has not changed goes on without a packet
 //! lost, and what has changed meanwhile is as the kernel, or FRR, has it.
 
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 use lab::daemons::{Bird, Frr};
 use lab::netns;
 use lab::probe::Seen;
+use lab::routebricks::binary;
 use lab::twins::{LIMIT, Stage};
 use lab::wait::wait_until;
 use lab::{Context, Error, Result};
@@ -372,6 +376,51 @@ fn it_is_started_again_by_command_and_ends_with_the_router() -> Result<()> {
     let gone = || Ok((!std::path::Path::new(&format!("/proc/{pid}")).exists()).then_some(()));
     wait_until("the control side to end", Duration::from_secs(2), gone)?;
     Ok(())
+}
+
+/// The program is replaced in its file: by one that does not get on, and by one that does.
+#[test]
+fn it_is_upgraded_alone() -> Result<()> {
+    if netns::skipped() {
+        return Ok(());
+    }
+    let _turn = alone();
+    let directory = tempfile::tempdir().map_err(|error| Error::new(error.to_string()))?;
+    let file = directory.path().join("routebricks");
+    let program = binary()?;
+    let install = |from: &Path| {
+        let new = file.with_extension("new");
+        fs::copy(from, &new).and_then(|_| fs::rename(&new, &file)).cannot(|| "install a program".to_owned())
+    };
+    install(&program)?;
+    // Starts the copy in place of the program that it is told.
+    let starter = ["sh", "-c", &format!("shift; exec {} \"$@\"", file.display()), "sh"].map(str::to_owned);
+    let stage = Stage::started_by(2, &[], |_| Ok(starter.to_vec()))?;
+    stage.wait_for_ping(0, "10.2.0.2", true)?;
+    let runs = |pid: i32| fs::read_link(format!("/proc/{pid}/exe")).cannot(|| "read what runs".to_owned());
+    // A program that is none.
+    let none = directory.path().join("none");
+    fs::write(&none, "#!/bin/sh\nexit 3\n").cannot(|| "write a script".to_owned())?;
+    fs::set_permissions(&none, fs::Permissions::from_mode(0o755)).cannot(|| "write a script".to_owned())?;
+    install(&none)?;
+    let refused = stage.router.restart_control().err().map(|error| error.to_string()).unwrap_or_default();
+    assert!(refused.contains("the first new process ended (exit status: 3)"), "{refused}");
+    let pid = wait_for_next(&stage, 0, false)?;
+    assert!(runs(pid)?.to_string_lossy().ends_with(" (deleted)"), "{:?}", runs(pid)?);
+    // One that is: then it is what runs, after a kill, too, until it ends again and again.
+    install(&program)?;
+    stage.router.restart_control()?;
+    let pid = wait_for_next(&stage, pid, false)?;
+    assert_eq!(runs(pid)?, file);
+    signal(pid, Signal::SIGKILL)?;
+    let mut pid = wait_for_next(&stage, pid, false)?;
+    assert_eq!(runs(pid)?, file);
+    for _ in 0..2 {
+        signal(pid, Signal::SIGKILL)?;
+        pid = wait_for_next(&stage, pid, false)?;
+    }
+    assert!(runs(pid)?.to_string_lossy().ends_with(" (deleted)"), "{:?}", runs(pid)?);
+    stage.end()
 }
 
 /// One that stands still is killed after ten seconds.
