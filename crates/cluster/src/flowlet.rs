@@ -53,9 +53,10 @@ impl FlowletTable {
     pub fn path(&mut self, flow: u32, now: u64) -> Option<u16> {
         let (now, gap) = ((now >> TICK) as u32, self.gap);
         let entry = self.entry(flow);
-        let path = entry.path_at(now, gap);
+        let path = entry.0 as u16 & NONE;
+        let is_known = path != NONE && entry.is_within(now, gap);
         *entry = Entry::new(now, entry.0);
-        (path != NONE).then_some(path)
+        is_known.then_some(path)
     }
 
     /// [`FlowletTable::path`] for the packets of a batch, which are there at `now`: [`NONE`] where it says `None`, and then it is
@@ -63,9 +64,14 @@ impl FlowletTable {
     pub fn paths(&mut self, flows: &[u32], now: u64, paths: &mut [u16]) {
         let (now, gap, last) = ((now >> TICK) as u32, self.gap, self.entries.len() - 1);
         for (flow, path) in flows.iter().zip(paths) {
-            let Some(entry) = self.entries.get_mut(*flow as usize & last) else { continue };
-            *path = entry.path_at(now, gap);
-            *entry = Entry::new(if *path == NONE { entry.0 >> PATH_BITS } else { now }, entry.0);
+            let entry = self.entries.get_mut(*flow as usize & last);
+            *path = match entry.filter(|entry| entry.is_within(now, gap)) {
+                Some(entry) => {
+                    *entry = Entry::new(now, entry.0);
+                    entry.0 as u16 & NONE
+                }
+                None => NONE,
+            };
         }
     }
 
@@ -106,12 +112,11 @@ impl Entry {
         Entry(now << PATH_BITS | path & u32::from(NONE))
     }
 
-    /// The path of the flowlet that a packet at this time belongs to.
+    /// Whether a packet at this time belongs to the same flowlet as the last one.
     #[inline(always)]
-    fn path_at(self, now: u32, gap: u32) -> u16 {
-        // What is above the ticks is shifted out, so that they may come round.
-        let age = (now << PATH_BITS).wrapping_sub(self.0 & !u32::from(NONE)) >> PATH_BITS;
-        if age < gap { self.0 as u16 & NONE } else { NONE }
+    fn is_within(self, now: u32, gap: u32) -> bool {
+        // Full of ones below the ticks, so that nothing is borrowed from these; and they may come round.
+        Entry::new(now, NONE.into()).0.wrapping_sub(self.0) < gap << PATH_BITS
     }
 }
 

@@ -273,7 +273,9 @@ impl Switch {
             self.ways.lanes[place as usize].gone = FULL;
             self.ways.grants[place as usize].is_used = false;
         }
-        let bounds = bins.iter().take(count).fold((u16::MAX, 0), |(all, any), bin| (all & bin, any | bin));
+        let bins_of = || bins.iter().take(count);
+        let bounds =
+            (bins_of().fold(u16::MAX, |all, bin| all & bin), bins_of().fold(0, |any, bin| any | bin));
         self.deal(batch, &bins, bounds, out)
     }
 
