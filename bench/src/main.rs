@@ -12,6 +12,7 @@
 //! One JSON line for each figure goes to the standard output and into `target/bench/figures.jsonl`, a table to the
 //! standard error, a page with plots into `target/bench/report.html`. The exit code is 0 if every target was met.
 
+mod cluster;
 mod cores;
 mod duet;
 mod figure;
@@ -227,6 +228,7 @@ fn values(
         Group::Load => paced::load(bench, sweep_patience(args)),
         Group::Latency => paced::latency(bench, others_patience(args)),
         Group::Cores => cores::measure_all(bench, others_patience(args)),
+        Group::Cluster => cluster::measure_all(bench.root, others_patience(args).pairs),
         Group::Lookups => lookups::ipv4(&wish),
         Group::Lookups6 => lookups::ipv6(&wish),
         _ => Ok(Vec::new()),

@@ -57,6 +57,8 @@ pub enum Group {
     Lookups,
     /// IPv6 lookups alone, next to rte_fib6
     Lookups6,
+    /// Four servers as one router: cycles at each node, throughput, order, latency, fairness, failure
+    Cluster,
     /// Other programs on PATH, and Linux
     Others,
 }
@@ -286,7 +288,7 @@ pub fn plans(group: Group) -> Vec<Plan> {
         }
         // They have ways of their own.
         Group::Batching | Group::Load | Group::Latency | Group::Cores => Vec::new(),
-        Group::Lookups | Group::Lookups6 | Group::Others => Vec::new(),
+        Group::Lookups | Group::Lookups6 | Group::Cluster | Group::Others => Vec::new(),
         Group::Workers => swept(&[1, 2], |plan, workers| Plan { workers, ..plan }),
     }
 }

@@ -33,7 +33,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
         ],
     ),
     ("lab", &["packet", "fib", "io", "control"]),
-    ("bench", &["epoch", "packet", "fib", "io", "lab"]),
+    ("bench", &["epoch", "packet", "fib", "io", "cluster", "lab"]),
     ("xtask", &[]),
 ];
 

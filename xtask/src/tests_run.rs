@@ -31,7 +31,7 @@ pub fn run(root: &Path, extra: &[String]) -> Result<(), String> {
     // What `make build` makes, for the counts of instructions; not for a few tests of somebody's choice.
     let release = for_cargo.is_empty().then(|| target(root).join("release/routebricks"));
     if release.is_some() {
-        clean = clean && build_router(root, &["--release"])?;
+        clean = clean && build_router(root, &["--release"])? && build_cluster_cost(root)?;
     }
     if clean {
         let mut selections = selections();
@@ -63,8 +63,17 @@ pub fn run(root: &Path, extra: &[String]) -> Result<(), String> {
 
 /// Builds the router that tests start, as `cargo test` of other packages does not; whether it builds.
 fn build_router(root: &Path, profile: &[&str]) -> Result<bool, String> {
+    build(root, &[&["--package", "router"], WITH_DPDK, profile].concat())
+}
+
+/// What the pins of the cluster are counted with.
+fn build_cluster_cost(root: &Path) -> Result<bool, String> {
+    build(root, &["--release", "--package", "elements", "--example", "cluster_cost"])
+}
+
+fn build(root: &Path, what: &[&str]) -> Result<bool, String> {
     let mut cargo = Command::new("cargo");
-    cargo.args(["build", "--package", "router"]).args(WITH_DPDK).args(profile).current_dir(root);
+    cargo.arg("build").args(what).current_dir(root);
     cargo.env("CARGO_TARGET_DIR", target(root));
     cargo.status().map(|status| status.success()).map_err(|e| format!("cannot run cargo build: {e}"))
 }

@@ -69,7 +69,7 @@ impl Row {
             None => ("–".to_owned(), "NOT PINNED"),
         };
         format!(
-            "{:<16} {:>9.2} {:>9} {:>9}   {verdict:<17} {:>9}",
+            "{:<23} {:>9.2} {:>9} {:>9}   {verdict:<17} {:>9}",
             self.name,
             self.counted,
             number(self.pinned),
@@ -81,7 +81,7 @@ impl Row {
 
 fn header() -> String {
     let columns = ["counted", "pinned", "differs"].map(|name| format!("{name:>9}")).join(" ");
-    format!("{:<16} {columns}   {:<17} {:>9}", "path", "within 3 %", "libraries")
+    format!("{:<23} {columns}   {:<17} {:>9}", "path", "within 3 %", "libraries")
 }
 
 /// Counts, and compares or writes down. True if all pins hold, or cannot be compared here.
@@ -188,6 +188,13 @@ fn count_all(args: &PinsArgs) -> Result<(Vec<Row>, String), String> {
             rows.push(Row { name: (*name).to_owned(), counted: count.lookup, libraries: None, pinned: None });
         }
     }
+    let cluster = crate::cluster::instructions(crate::root())?;
+    rows.extend(cluster.into_iter().map(|(name, counted)| Row {
+        name: name.to_owned(),
+        counted,
+        libraries: None,
+        pinned: None,
+    }));
     Ok((rows, version))
 }
 
@@ -210,7 +217,10 @@ mod tests {
     #[test]
     fn columns_stand_below_each_other() {
         let line = row(104.0, Some(100.0)).line();
-        assert_eq!(line, "io                  104.00    100.00    +4.0 %   MORE THAN PINNED       9.00");
+        assert_eq!(
+            line,
+            "io                         104.00    100.00    +4.0 %   MORE THAN PINNED       9.00"
+        );
         assert_eq!(header().chars().count(), line.chars().count());
         assert!(row(1.0, None).line().contains("NOT PINNED"));
     }
@@ -227,6 +237,7 @@ mod tests {
         let file = read(&crate::root().join(FILE)).unwrap();
         let mut names: Vec<String> = PATHS.iter().map(|group| group.name()).collect();
         names.extend(LOOKUPS.iter().map(|(_, name)| (*name).to_owned()));
+        names.extend(crate::cluster::PINS.map(str::to_owned));
         names.sort();
         let pins = file["instructions_per_packet"].as_object().unwrap();
         let mut pinned: Vec<String> = pins.keys().cloned().collect();

@@ -6,7 +6,7 @@ use serde_json::Value;
 use std::fmt::Write;
 
 /// A group: its heading, what the axis of its sweep counts.
-const GROUPS: [(&str, &str, &str); 7] = [
+const GROUPS: [(&str, &str, &str); 8] = [
     ("lookups", "Lookups alone: IPv4", ""),
     ("lookups6", "Lookups alone: IPv6", ""),
     ("batching", "Rate and added latency against batching", "k: packets received, and sent, at a time"),
@@ -14,6 +14,7 @@ const GROUPS: [(&str, &str, &str); 7] = [
     ("workers", "Two workers against one", ""),
     ("cores", "Cores and queues", ""),
     ("latency", "Latency", ""),
+    ("cluster", "Several servers as one router", "nodes"),
 ];
 
 /// All groups that there are figures of.

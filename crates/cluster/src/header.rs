@@ -342,6 +342,8 @@ mod tests {
             let template = Template::new(&header).unwrap();
             prop_assert_eq!(template.bytes(header.adjacency, header.sequence), bytes);
             prop_assert_eq!(template.bytes(header.adjacency | ADJACENCIES, header.sequence | SEQUENCES), bytes);
+            let portless = Template::new(&Header { port: 0, ..header }).unwrap();
+            prop_assert_eq!(portless.to_port(header.port), template);
         }
 
         #[test]

@@ -10,7 +10,7 @@
 //! The others are to compare with: the paper's Direct VLB sends R/N to each node directly and the rest over the other N − 2
 //! nodes; classic VLB spreads everything; flow hash gives each flow one path for good.
 
-use crate::flowlet::{DIRECT, Entry, FlowletTable};
+use crate::flowlet::{DIRECT, FlowletTable};
 use crate::spread::Spread;
 use crate::utilisation::Bucket;
 
@@ -105,7 +105,7 @@ pub struct Ask {
 pub struct Run {
     /// The link.
     pub link: u16,
-    /// As long as it is positive there is room for one packet more, which takes its bytes from it.
+    /// As long as it is positive there is room for one packet more, which takes its bytes from it. Less than 2³⁰.
     pub left: i32,
     kind: Kind,
 }
@@ -116,17 +116,10 @@ enum Kind {
     Fills,
     /// By the split.
     Split,
-    /// Has been counted.
-    Counted,
 }
 
-impl Run {
-    /// For one packet, for which a link has been chosen.
-    #[inline]
-    pub fn of_one(link: u16) -> Run {
-        Run { link, left: 1, kind: Kind::Counted }
-    }
-}
+/// Bytes that flowlets may put on a path before it is looked at again: with a packet more, [`Spread`] counts them all.
+const LONGEST_RUN: i32 = 1 << 16;
 
 /// Chooses for one worker of one input node. What other workers of the node put on a link counts if
 /// [`PathChooser::set_link_rate`] leaves it out.
@@ -247,7 +240,7 @@ impl PathChooser {
         };
         let bucket = bucket.filter(|_| self.direct.get(node) == Some(&true))?;
         let room = self.config.slack.saturating_sub(bucket.level());
-        let left = i32::try_from(room).unwrap_or(i32::MAX);
+        let left = room.min(1 << 29) as i32;
         (left > 0).then_some(Run { link: to, left, kind: Kind::Fills })
     }
 
@@ -256,7 +249,6 @@ impl PathChooser {
     pub fn charge(&mut self, to: u16, run: &Run, bytes: u32) {
         let (to, link) = (usize::from(to), usize::from(run.link));
         match run.kind {
-            Kind::Counted => return,
             Kind::Split => self.spread.charge(to, link, bytes),
             Kind::Fills if self.config.policy == Policy::DirectVlb => self.quotas[to].add(bytes),
             Kind::Fills => {}
@@ -264,30 +256,28 @@ impl PathChooser {
         self.links[link].add(bytes);
     }
 
-    /// The path that the flowlet of a packet is on, for [`PathChooser::follow`]: [`DIRECT`], or the number of a link; `None` if
-    /// it begins one. Notes that there was a packet.
+    /// The path that the flowlet of a packet is on: [`DIRECT`], or one more than the number of a link; `None` if it begins
+    /// one. Notes that there was a packet.
     #[inline]
     pub fn flowlet(&mut self, flow: u32) -> Option<u16> {
         let now = self.now;
         self.flowlets.as_mut().and_then(|table| table.path(flow, now))
     }
 
-    /// Where what is known of the flowlets of a flow is, if there are flowlets.
+    /// What is known of flowlets, if they matter.
     #[inline]
-    pub fn flowlet_entry(&self, flow: u32) -> Option<&Entry> {
-        self.flowlets.as_ref().and_then(|table| table.at(flow))
+    pub fn flowlets(&mut self) -> Option<&mut FlowletTable> {
+        self.flowlets.as_mut()
     }
 
-    /// The link that a packet of a flowlet on `path` takes by the split, if it may stay there.
-    #[inline(always)]
-    pub fn stay(&mut self, to: u16, len: u32, path: u16) -> Option<u16> {
-        let path = if path == DIRECT { to } else { path };
-        if !self.spread.may_stay(to.into(), path.into(), self.config.overdraft) {
-            return None;
-        }
-        self.spread.charge(to.into(), path.into(), len);
-        self.links.get_mut(usize::from(path))?.add(len);
-        Some(path)
+    /// The way that packets to node `to` take from now on whose flowlets are on `path`, if they may stay there.
+    pub fn flowlet_run(&self, to: u16, path: u16) -> Option<Run> {
+        let link = path.checked_sub(1).unwrap_or(to);
+        let direct = if link == to { self.direct_run(to) } else { None };
+        direct.or_else(|| {
+            let room = self.spread.room(to.into(), link.into(), self.config.overdraft);
+            (room > 0).then_some(Run { link, left: room.min(LONGEST_RUN), kind: Kind::Split })
+        })
     }
 
     /// The link that a packet takes whose flowlet is on `path`, `None` if there is none.
@@ -326,7 +316,7 @@ impl PathChooser {
         let path = match path {
             None => return self.moved(to, len, flow),
             Some(DIRECT) => to,
-            Some(path) => path.into(),
+            Some(path) => usize::from(path) - 1,
         };
         if path == to && self.goes_directly(to, len, self.config.slack) {
             return Some(to);
@@ -348,7 +338,7 @@ impl PathChooser {
             self.spread.charge(to, link, len);
             link
         };
-        let path = if link == to { DIRECT } else { link as u16 };
+        let path = if link == to { DIRECT } else { link as u16 + 1 };
         self.flowlets.iter_mut().for_each(|table| table.set_path(flow, path));
         Some(link)
     }

@@ -132,8 +132,14 @@ impl Spread {
     /// Whether a flow may stay on this path: it has a share, and is overdrawn by less than `overdraft` bytes.
     #[inline]
     pub fn may_stay(&self, to: usize, path: usize, overdraft: u32) -> bool {
-        self.has_share(to, path)
-            && self.credit[to * self.paths + path] > -(overdraft.min(MAX_OVERDRAFT) as i32)
+        self.room(to, path, overdraft) > 0
+    }
+
+    /// Bytes after which [`Spread::may_stay`] says no; not positive if it says so now.
+    #[inline]
+    pub fn room(&self, to: usize, path: usize, overdraft: u32) -> i32 {
+        let overdraft = overdraft.min(MAX_OVERDRAFT) as i32;
+        if self.has_share(to, path) { self.credit[to * self.paths + path] + overdraft } else { 0 }
     }
 
     /// Takes a packet's bytes from the credit of the path that it goes.

@@ -3,65 +3,20 @@
 //! `CLUSTER_PACKETS=100000000 cargo test --release -p cluster --test order strict` runs the long version of the first.
 
 use cluster::fairness::{fairness, max_min};
+use cluster::model::scenario::{self, order, restless, ring, setup};
 use cluster::model::{Loss, Matrix, Model, Setup, Traffic};
 use cluster::path::{Order, Policy};
 use cluster::random::Random;
-use cluster::reorder::{ReorderMeter, Report};
+use cluster::reorder::ReorderMeter;
 use cluster::topology::Topology;
 use cluster::utilisation::SECOND;
 
-const R: u64 = 100_000_000;
-const LEN: u32 = 1000;
+const R: u64 = scenario::LINE_RATE;
+const LEN: u32 = scenario::LENGTH;
 const MS: u64 = SECOND / 1000;
 
 fn packets(usual: usize) -> usize {
     std::env::var("CLUSTER_PACKETS").ok().and_then(|count| count.parse().ok()).unwrap_or(usual)
-}
-
-fn setup(topology: Topology, order: Order) -> Setup {
-    let setup = Setup::new(topology, R, Policy::Adaptive, order);
-    Setup { link_buffer: 64 * LEN, line_buffer: 512 * LEN, ..setup }
-}
-
-/// Offers traffic, changes what `change` says before each packet, and gives the model and what left in which order.
-fn run(
-    setup: Setup,
-    traffic: impl Iterator<Item = cluster::model::Packet>,
-    mut change: impl FnMut(u64, &mut Model),
-) -> (Model, Report) {
-    let mut model = Model::new(setup);
-    let mut meter = ReorderMeter::default();
-    let mut last = 0;
-    for packet in traffic {
-        last = packet.at;
-        change(packet.at, &mut model);
-        model.offer(packet);
-        model.drain().for_each(|(_, packet)| meter.packet(packet.flow, packet.number));
-    }
-    model.run_until(last + 2 * SECOND);
-    model.drain().for_each(|(_, packet)| meter.packet(packet.flow, packet.number));
-    assert_eq!((model.inside(), model.held()), (0, 0), "nothing stays behind");
-    let totals = model.totals();
-    assert_eq!(totals.offered, totals.delivered + totals.all_lost());
-    (model, meter.report())
-}
-
-/// Links whose delays differ by up to 3 ms, and change every few milliseconds.
-fn restless(nodes: u16, seed: u64) -> impl FnMut(u64, &mut Model) {
-    let mut random = Random::new(seed);
-    let mut next = 0;
-    move |now, model| {
-        if now >= next {
-            next = now + 5 * MS;
-            for (node, link) in (0..nodes).flat_map(|node| (0..nodes).map(move |link| (node, link))) {
-                model.set_delay(node, link, 10_000 + random.below(3_000_000) as u64);
-            }
-        }
-    }
-}
-
-fn ring(nodes: usize) -> Matrix {
-    Matrix::permutation(&(0..nodes).map(|i| (i + 1) % nodes).collect::<Vec<_>>())
 }
 
 #[test]
@@ -69,8 +24,7 @@ fn strict_order_is_strict_while_most_packets_take_relays() {
     let mesh = Topology::mesh(8).unwrap();
     let count = packets(400_000);
     let traffic = || Traffic::new(&ring(8), &[0.95; 8], R, LEN, 64, 1).take(count);
-    let (model, report) = run(setup(mesh, Order::Strict), traffic(), restless(8, 1));
-    let totals = model.totals();
+    let (totals, report) = order(setup(mesh, Order::Strict), traffic(), restless(8, 1));
     println!(
         "strict: {} packets, {} relayed, {} at most held, {report:?}",
         totals.delivered, totals.relayed, totals.most_held
@@ -79,7 +33,7 @@ fn strict_order_is_strict_while_most_packets_take_relays() {
     assert_eq!(totals.all_lost(), 0);
     assert_eq!(report.packets, count as u64);
     assert!(totals.relayed * 2 >= totals.offered);
-    let (_, spray) = run(setup(mesh, Order::Spray), traffic().take(400_000), restless(8, 1));
+    let (_, spray) = order(setup(mesh, Order::Spray), traffic().take(400_000), restless(8, 1));
     println!("spray:  {spray:?}");
     assert!(spray.event_ratio() > 0.01);
 }
@@ -93,7 +47,7 @@ fn strict_order_survives_failures_which_last_less_than_50_ms() {
         let traffic = Traffic::new(&matrix, &[0.6; 4], R, LEN, 16, seed).take(count);
         // A link, or both directions of node 3 towards 1, go and come back.
         let (mut stage, mut delays) = (0, restless(4, seed));
-        let (model, report) = run(setup(mesh, Order::Strict), traffic, |now, model| {
+        let (totals, report) = order(setup(mesh, Order::Strict), traffic, |now, model| {
             delays(now, model);
             let at = [500 * MS, 1200 * MS, u64::MAX][stage];
             if now >= at {
@@ -102,7 +56,6 @@ fn strict_order_survives_failures_which_last_less_than_50_ms() {
                 stage += 1;
             }
         });
-        let totals = model.totals();
         assert_eq!(report.reordered, 0);
         // Lost is what the two directions had to send until it was known, and what was late then.
         let most = 2 * R / 8 / u64::from(LEN) / 2 * 25 / 1000;
@@ -122,23 +75,8 @@ fn surviving_lines_lose_less_than_50_ms_when_a_node_dies() {
         vec![0.0; 4],
     ]);
     for order in [Order::Spray, Order::Strict] {
-        let traffic = Traffic::new(&matrix, &[0.7; 4], R, LEN, 16, 9).take(60_000);
-        let mut is_dead = false;
-        let mut model = Model::new(setup(mesh, order));
-        let (mut last, mut widest) = ([0; 3], 0);
-        for packet in traffic {
-            if packet.at >= 300 * MS && !is_dead {
-                model.set_node(3, false);
-                is_dead = true;
-            }
-            model.offer(packet);
-            for (now, packet) in model.drain() {
-                let line = packet.output as usize;
-                widest = widest.max(now - last[line]);
-                last[line] = now;
-            }
-        }
-        let totals = model.totals();
+        let (widest, totals) =
+            scenario::outage(setup(mesh, order), &matrix, 0.7, 60_000, |model| model.set_node(3, false));
         println!("{order:?}: a dead relay costs {:?}, widest gap {} us", totals.lost, widest / 1000);
         assert!(widest < 50 * MS, "{order:?}: {widest}");
         // A quarter of 0.7 R for the 10 ms until it is known, of three inputs, and what was under way.
@@ -153,35 +91,18 @@ fn a_fly_keeps_strict_order_by_its_deadline() {
     let mut strict = setup(fly, Order::Strict);
     strict.policy = Policy::Vlb;
     let traffic = || Traffic::new(&matrix, &[0.9; 16], R, LEN, 16, 4).take(100_000);
-    let (model, report) = run(strict, traffic(), restless(4, 2));
-    assert_eq!((report.reordered, model.totals().all_lost()), (0, 0));
-    let (_, spray) = run(Setup { order: Order::Spray, ..strict }, traffic(), restless(4, 2));
+    let (totals, report) = order(strict, traffic(), restless(4, 2));
+    assert_eq!((report.reordered, totals.all_lost()), (0, 0));
+    let (_, spray) = order(Setup { order: Order::Spray, ..strict }, traffic(), restless(4, 2));
     assert!(spray.event_ratio() > 0.01, "{spray:?}");
 }
 
 #[test]
 fn inputs_that_want_one_output_share_it_fairly() {
     for (nodes, order) in [(4, Order::Spray), (8, Order::Spray), (8, Order::Strict)] {
-        let hot = nodes - 1;
-        let rows =
-            (0..nodes).map(|i| (0..nodes).map(|j| if j == hot && i != hot { 1.0 } else { 0.0 }).collect());
-        let matrix = Matrix::new(rows.collect());
-        // R, R/2, R/4, ...
-        let loads: Vec<f64> =
-            (0..nodes).map(|i| if i == hot { 0.0 } else { 0.5f64.powi(i as i32) }).collect();
+        let (matrix, loads) = (scenario::to_the_last(nodes), scenario::halves(nodes));
         let mesh = Topology::mesh(nodes as u16).unwrap();
-        let mut model = Model::new(setup(mesh, order));
-        let mut got = vec![0.0; nodes];
-        let (from, to) = (SECOND, 4 * SECOND);
-        let traffic = Traffic::new(&matrix, &loads, R, LEN, 16, 1);
-        for packet in traffic.take_while(|packet| packet.at < to) {
-            model.offer(packet);
-            for (now, packet) in model.drain() {
-                got[packet.input as usize] += if now >= from { f64::from(packet.len) } else { 0.0 };
-            }
-        }
-        let time = (to - from) as f64 / SECOND as f64;
-        let rates: Vec<f64> = got.iter().map(|bytes| bytes * 8.0 / time / R as f64).collect();
+        let (rates, _) = scenario::rates(setup(mesh, order), &matrix, &loads);
         let index = fairness(1.0, &loads, &rates);
         println!(
             "N = {nodes}, {order:?}: got {rates:.3?}, fair {:.3?}, Jain's index {index:.4}",
@@ -197,21 +118,11 @@ fn inputs_share_the_links_of_relays_fairly() {
     // Links of R/8: into node 3 go 3R/8, so the line is never full and relays drop.
     let mut narrow = setup(Topology::mesh(4).unwrap(), Order::Spray);
     narrow.link_rate = R / 8;
-    let hot = |i: usize| if i == 3 { vec![0.0; 4] } else { vec![0.0, 0.0, 0.0, 1.0] };
-    let matrix = Matrix::new((0..4).map(hot).collect());
-    let loads = [1.0, 0.5, 0.25, 0.0];
-    let mut model = Model::new(narrow);
-    let mut got = [0.0; 4];
-    for packet in Traffic::new(&matrix, &loads, R, LEN, 16, 1).take_while(|packet| packet.at < 5 * SECOND) {
-        model.offer(packet);
-        for (now, packet) in model.drain() {
-            got[packet.input as usize] += if now >= SECOND { f64::from(packet.len) } else { 0.0 };
-        }
-    }
-    let rates = got.map(|bytes| bytes * 8.0 / 4.0 / R as f64);
+    let loads = scenario::halves(4);
+    let (rates, totals) = scenario::rates(narrow, &scenario::to_the_last(4), &loads);
     let index = fairness(0.375, &loads, &rates);
-    println!("at relays: got {rates:.3?}, Jain's index {index:.4}, lost {:?}", model.totals().lost);
-    assert!(index >= 0.99 && model.totals().lost_by(Loss::RelayFull) > 1000);
+    println!("at relays: got {rates:.3?}, Jain's index {index:.4}, lost {:?}", totals.lost);
+    assert!(index >= 0.99 && totals.lost_by(Loss::RelayFull) > 1000);
 }
 
 #[test]

@@ -7,31 +7,21 @@
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+use cluster::model::scenario::{self, totals};
 use cluster::model::{Loss, Matrix, Model, Setup, Totals, Traffic};
 use cluster::path::{Order, Policy};
 use cluster::random::Random;
 use cluster::topology::Topology;
 
-const R: u64 = 100_000_000;
+const R: u64 = scenario::LINE_RATE;
 const LOAD: f64 = 0.95;
-const LEN: u32 = 1000;
+const LEN: u32 = scenario::LENGTH;
 
 /// Packets of each line in a run, times N.
 const PACKETS: usize = 1000;
 
 fn run(setup: Setup, matrix: &Matrix, packets: usize, seed: u64) -> Totals {
-    let lines = matrix.rows().len();
-    let mut model = Model::new(setup);
-    let loads = vec![LOAD; lines];
-    for packet in Traffic::new(matrix, &loads, R, LEN, 16, seed).take(packets * lines) {
-        model.offer(packet);
-        model.drain().for_each(drop);
-    }
-    model.run_until(u64::MAX / 2);
-    let totals = model.totals();
-    assert_eq!(model.inside(), 0, "what came in went out or has a name");
-    assert_eq!(totals.offered, totals.delivered + totals.all_lost());
-    totals
+    totals(setup, matrix, LOAD, packets, seed)
 }
 
 fn mesh(nodes: usize, policy: Policy) -> Setup {

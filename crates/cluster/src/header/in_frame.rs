@@ -112,10 +112,10 @@ impl Template {
         Ok(Template { front, back: u32::from_be_bytes(back) })
     }
 
-    /// This one with a number, of which only as many bits are taken as there are.
+    /// This one, of port 0, for another.
     #[inline(always)]
-    pub fn numbered(&self, sequence: u32) -> Template {
-        Template { back: self.back | (sequence % SEQUENCES), ..*self }
+    pub fn to_port(&self, port: u8) -> Template {
+        Template { front: self.front | u64::from(port) << 36, ..*self }
     }
 
     /// The header with these two, of which only as many bits are taken as there are.

@@ -10,6 +10,7 @@
 //! ([`Model::drain`]). Nothing in it is random: who wants jitter sets delays.
 
 mod node;
+pub mod scenario;
 mod setup;
 mod traffic;
 mod wire;

@@ -2,7 +2,7 @@
 //!
 //! ```sh
 //! cargo build --release -p elements --example cluster_cost
-//! target/release/examples/cluster_cost [--json] [--instructions] [--cycles] [--pins]
+//! target/release/examples/cluster_cost [--json] [--instructions] [--cycles] [--latency]
 //! ```
 //!
 //! Four nodes of one line each whose ports are lists in memory; 64 K flows of 60-byte frames come in at node 0 in batches of
@@ -11,8 +11,9 @@
 //! as many packets to each output, and then a node that rewrites and forwards, with the same ports.
 //!
 //! Instructions are counted by callgrind, in a run of this program for each role of a node. Cycles are of the time-stamp
-//! counter: all variants in turns of a few milliseconds, medians. `--pins` counts instructions and fails if a variant adds more, or
-//! fewer, than is written down below.
+//! counter: all variants in turns of a few milliseconds, first quartiles of parts of these. `--latency`: the time from when a packet
+//! has come to node 0 until it leaves node 1, by the stamp that it carries, alone or in batches of 64, all nodes on one processor
+//! one after the other.
 
 mod net;
 mod ports;
@@ -23,15 +24,15 @@ use std::process::Command;
 /// Batches in each turn of the measurement of cycles: all flows. Before them half as many bring back to the caches what the
 /// other variants have displaced.
 const TURN: u64 = 1024;
+/// Parts of a turn that are timed apart: what takes the processor away for some milliseconds is in few of them.
+const PARTS: u64 = 16;
 /// Turns of each variant.
 const TURNS: usize = 15;
 /// Batches under callgrind.
 const COUNTED: u64 = 400;
 
-/// Instructions that a packet costs more than at the baseline, of all nodes together, in the order of the variants.
-const PINS: [f64; 8] = [0.0, 182.3, 287.3, 194.3, 0.0, 240.4, 453.7, 423.6];
-/// A pin may be missed by so many.
-const TOLERANCE: f64 = 8.0;
+/// Batches whose packets' times are taken.
+const TIMED: u64 = 20_000;
 
 /// What a packet costs in each role, averaged over all packets.
 type Cost = [f64; 3];
@@ -44,24 +45,21 @@ fn main() -> Result<(), String> {
         return count(matrix, mode);
     }
     let has = |name: &str| arguments.iter().any(|argument| argument == name);
-    if let Some(other) =
-        arguments.iter().find(|a| !["--json", "--instructions", "--cycles", "--pins"].contains(&&a[..]))
-    {
-        return Err(format!("'{other}': only --json, --instructions, --cycles and --pins are known"));
+    const KNOWN: [&str; 4] = ["--json", "--instructions", "--cycles", "--latency"];
+    if let Some(other) = arguments.iter().find(|a| !KNOWN.contains(&&a[..])) {
+        return Err(format!("'{other}': only {} are known", KNOWN.join(", ")));
     }
-    let both = has("--instructions") == has("--cycles");
+    let all = !KNOWN[1..].iter().any(|known| has(known));
     let variants: Vec<(Matrix, Mode)> =
         Matrix::ALL.into_iter().flat_map(|matrix| Mode::ALL.map(|mode| (matrix, mode))).collect();
-    if has("--pins") {
-        let costs = instructions(&variants)?;
-        show("instructions", &variants, &costs, has("--json"));
-        return check(&variants, &costs);
-    }
-    if both || has("--cycles") {
+    if all || has("--cycles") {
         show("cycles", &variants, &cycles(&variants)?, has("--json"));
     }
-    if both || has("--instructions") {
+    if all || has("--instructions") {
         show("instructions", &variants, &instructions(&variants)?, has("--json"));
+    }
+    if all || has("--latency") {
+        latencies(has("--json"))?;
     }
     Ok(())
 }
@@ -111,15 +109,15 @@ fn cycles(variants: &[(Matrix, Mode)]) -> Result<Vec<Cost>, String> {
     for _ in 0..TURNS {
         for (net, turns) in nets.iter_mut().zip(&mut turns) {
             net.time(TURN / 2);
-            turns.push(net.time(TURN));
+            turns.extend((0..PARTS).map(|_| net.time(TURN / PARTS)));
         }
     }
-    let median = |turns: &Vec<Cost>, role: usize| {
+    let quartile = |turns: &Vec<Cost>, role: usize| {
         let mut all: Vec<f64> = turns.iter().map(|turn| turn[role]).collect();
         all.sort_by(f64::total_cmp);
-        all[all.len() / 2]
+        all[all.len() / 4]
     };
-    Ok(turns.iter().map(|turns| [0, 1, 2].map(|role| median(turns, role))).collect())
+    Ok(turns.iter().map(|turns| [0, 1, 2].map(|role| quartile(turns, role))).collect())
 }
 
 /// What a variant adds to the baseline of its matrix.
@@ -129,15 +127,34 @@ fn added(variants: &[(Matrix, Mode)], costs: &[Cost], (matrix, cost): (Matrix, &
     cost.iter().sum::<f64>() - base
 }
 
-/// Holds what was counted against what is written down.
-fn check(variants: &[(Matrix, Mode)], costs: &[Cost]) -> Result<(), String> {
-    let differs = variants.iter().zip(costs).zip(PINS).filter_map(|((&(matrix, mode), cost), pin)| {
-        let adds = added(variants, costs, (matrix, cost));
-        let text = || format!("{} {}: adds {adds:.1}, pinned {pin:.1}", matrix.name(), mode.name());
-        ((adds - pin).abs() > TOLERANCE).then(text)
-    });
-    let differs: Vec<String> = differs.collect();
-    if differs.is_empty() { Ok(()) } else { Err(differs.join("\n")) }
+/// How long packets are on their way, by the nodes that they pass.
+fn latencies(json: bool) -> Result<(), String> {
+    if !json {
+        println!("nanoseconds from line to line");
+        println!("{:<9} {:>6} {:>6} {:>8} {:>8} {:>8}", "order", "burst", "nodes", "p50", "p99", "packets");
+    }
+    let ns = 1e9 / epoch::tsc_hz() as f64;
+    for mode in [Mode::Spray, Mode::Flowlet, Mode::Strict] {
+        let mut net = Net::new(Matrix::One, mode)?;
+        for burst in [1, BURST] {
+            for (nodes, mut found) in (2..).zip(net.latencies(burst, TIMED)) {
+                found.sort_by(f64::total_cmp);
+                let at = |part: f64| {
+                    found.get((found.len() as f64 * part) as usize).map_or(0.0, |cycles| cycles * ns)
+                };
+                let (mode, p50, p99, packets) = (mode.name(), at(0.5), at(0.99), found.len());
+                if json {
+                    println!(
+                        "{{\"schema\":\"routebricks.cluster_latency/1\",\"unit\":\"ns\",\"order\":\"{mode}\",\
+                         \"burst\":{burst},\"nodes\":{nodes},\"p50\":{p50:.0},\"p99\":{p99:.0},\"packets\":{packets}}}"
+                    );
+                } else {
+                    println!("{mode:<9} {burst:>6} {nodes:>6} {p50:>8.0} {p99:>8.0} {packets:>8}");
+                }
+            }
+        }
+    }
+    Ok(())
 }
 
 /// `adds`: beside the baseline. `forwarding`: what a third node that only rewrites and forwards would add.

@@ -6,7 +6,7 @@ use graph::{Clock, Engine, Options, Router, SIMULATED_START, Tables};
 use lang::render;
 use packet::wire::ipv4;
 use packet::{Packet, Pool};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::fmt::Write;
 use std::hint::black_box;
 use std::sync::Arc;
@@ -18,6 +18,9 @@ pub const BURST: usize = 64;
 const FLOWS: u32 = 1 << 16;
 /// Bytes of a frame, without its check sequence.
 const FRAME: usize = 60;
+/// Where a frame carries the time at which it came in, and behind it by how many relays it went.
+const STAMP: usize = 42;
+const RELAYS: usize = STAMP + 8;
 /// How far time moves from one batch to the next: 13 million packets a second.
 const INTERVAL: u64 = 5_000;
 /// Batches before anything is counted: links come up, and tables are filled.
@@ -145,8 +148,17 @@ impl Net {
     fn step(&mut self, packets: bool, run: &mut dyn FnMut(usize, &mut Engine)) {
         self.clock.advance(self.clock.now() + INTERVAL);
         if packets {
-            self.fill();
+            self.fill(BURST, 0);
         }
+        self.cross(run, &mut |line| line.drain(..).for_each(Packet::free));
+    }
+
+    /// Lets what has come in cross all nodes; `leave` is to take what goes out by a line.
+    fn cross(
+        &mut self,
+        run: &mut dyn FnMut(usize, &mut Engine),
+        leave: &mut dyn FnMut(&mut VecDeque<Packet>),
+    ) {
         for me in [0, 2, 3, 1] {
             let role = match (me, self.matrix, self.mode) {
                 (0, ..) => 0,
@@ -154,14 +166,40 @@ impl Net {
                 _ => 2,
             };
             let Node { engine, rx, line, .. } = &mut self.nodes[me];
+            if role == 2 {
+                // What its second and third link bring has come by a relay.
+                for wire in rx.iter().skip(2) {
+                    on(wire).iter_mut().for_each(|packet| packet.data_mut()[RELAYS] = 1);
+                }
+            }
             loop {
                 run(role, engine);
                 if rx.iter().all(|wire| on(wire).is_empty()) {
                     break;
                 }
             }
-            on(line).drain(..).for_each(Packet::free);
+            leave(&mut on(line));
         }
+    }
+
+    /// Sends batches of so many packets, and gives how many cycles each packet took from one end to the other, of those that went
+    /// directly and of those that went by a relay.
+    pub fn latencies(&mut self, burst: usize, batches: u64) -> [Vec<f64>; 2] {
+        let mut found = [Vec::new(), Vec::new()];
+        for _ in 0..batches {
+            self.clock.advance(self.clock.now() + INTERVAL);
+            self.fill(burst, epoch::tsc());
+            self.cross(&mut |_, engine| warming_up(engine), &mut |line| {
+                let now = epoch::tsc();
+                for packet in line.drain(..) {
+                    let stamp = packet.data()[STAMP..].first_chunk().map_or(now, |s| u64::from_ne_bytes(*s));
+                    let relays = usize::from(packet.data()[RELAYS]);
+                    found[relays].push(now.saturating_sub(stamp) as f64);
+                    packet.free();
+                }
+            });
+        }
+        found
     }
 
     /// Sends batches, and gives the cycles a packet that each role took.
@@ -198,10 +236,11 @@ impl Net {
         self.nodes.iter().enumerate().flat_map(rows).collect()
     }
 
-    /// Puts the next batch on the line of node 0.
-    fn fill(&mut self) {
+    /// Puts the next packets on the line of node 0, with this time.
+    fn fill(&mut self, burst: usize, now: u64) {
         let mut line = on(&self.line);
-        for _ in 0..BURST {
+        self.frame[STAMP..RELAYS].copy_from_slice(&now.to_ne_bytes());
+        for _ in 0..burst {
             self.flow = (self.flow + 1) % FLOWS;
             // Flows in no order that anything could be learned from.
             let mixed = self.flow.wrapping_mul(0x9E37_79B1);

@@ -3,7 +3,7 @@
 use super::losses::{LINE_FULL, LINK_FULL, NO_LINE, UNREACHABLE, UNRESOLVED};
 use super::outlet::{Turn, length};
 use super::switch::{Adjacencies, NONE, Switch};
-use crate::flow_hash::usual_flow_hash;
+use super::ways::flow;
 use cluster::header::{ADJACENCIES, LEN};
 use graph::{Loss, Nanos, Out};
 use packet::wire::ethernet::HEADER_LEN;
@@ -28,10 +28,7 @@ impl Switch {
     /// Chooses where a packet goes out, and gives it the header for its way.
     fn choose(&mut self, packet: &mut Packet, all: Adjacencies<'_>, now: Nanos) -> Result<(u16, Turn), Loss> {
         let number = packet.next_hop();
-        let flow = match packet.flow_hash() {
-            0 if self.needs_flow => usual_flow_hash(packet.data()),
-            hash => hash,
-        };
+        let flow = if self.needs_flow { flow(packet) } else { 0 };
         let length = length(packet);
         // Who made it for its next hop saw to it that it has a header.
         let head = packet.data_mut().first_chunk_mut::<HEADER_LEN>().ok_or(UNRESOLVED)?;
@@ -60,7 +57,8 @@ impl Switch {
             Some(numbers) => numbers.number(link.into(), now),
             None => 0,
         };
-        head[..LEN].copy_from_slice(&to.headers[usize::from(!is_direct)].bytes(number, sequence));
+        let header = self.headers.get(usize::from(to.node)).ok_or(UNREACHABLE)?[usize::from(!is_direct)];
+        head[..LEN].copy_from_slice(&header.to_port(to.port).bytes(number, sequence));
         let traffic = if is_direct { &mut self.traffic.direct } else { &mut self.traffic.to_relays };
         traffic.add(length);
         Ok((outlet, turn))

@@ -7,8 +7,8 @@ use super::losses::{LINK_DOWN, UNREACHABLE};
 use super::outlet::{Outlet, Turn, length};
 use super::settings::Settings;
 use super::status::Traffic;
-use super::ways::{Fact, Way, no_facts};
-use cluster::header::{ETHERTYPE_WHOLE, Header, LEN, Limits, Phase, Template};
+use super::ways::Ways;
+use cluster::header::{ADJACENCIES, ETHERTYPE_WHOLE, Header, LEN, Limits, Phase, Template};
 use cluster::numbering::Numbering;
 use cluster::path::{Config, Order, PathChooser, Policy};
 use fib::Adjacency;
@@ -31,10 +31,8 @@ pub struct Destination {
     pub node: u16,
     /// Its number there.
     pub port: u8,
-    /// Its place in [`Switch::ways`].
-    pub way: u16,
-    /// The header on the way there directly, and to a relay.
-    pub headers: [Template; 2],
+    /// The first of its lanes in [`Switch::ways`].
+    pub lane: u32,
 }
 
 /// What next hops need, IPv4 and IPv6.
@@ -52,31 +50,29 @@ impl<'a> Adjacencies<'a> {
         if u16::from_be_bytes([a, b]) == ethernet::IPV6 { self.v6 } else { self.v4 }
     }
 
-    /// For many frames, nearly all of one network protocol.
-    #[inline(always)]
-    pub fn network(self) -> Network<'a> {
-        Network { ethertype: ethernet::IPV4.to_be_bytes(), list: self.v4, all: self }
+    /// For frames of the network protocol of this one, with numbers that headers have bits for.
+    #[inline]
+    pub fn network(self, packet: &Packet) -> Option<Network<'a>> {
+        let head = packet.head::<HEADER_LEN>(0)?;
+        let [.., a, b] = *head;
+        let list = self.of(head);
+        Some(Network { ethertype: [a, b], list: list.get(..ADJACENCIES as usize).unwrap_or(list) })
     }
 }
 
-/// The adjacencies of the network protocol of the frame before.
+/// The adjacencies of one network protocol.
 #[derive(Debug, Clone, Copy)]
 pub struct Network<'a> {
     ethertype: [u8; 2],
     list: &'a [Adjacency],
-    all: Adjacencies<'a>,
 }
 
 impl<'a> Network<'a> {
-    /// As [`Adjacencies::of`].
+    /// The adjacency of this number, if the frame is of this protocol.
     #[inline(always)]
-    pub fn of(&mut self, head: &[u8; HEADER_LEN]) -> &'a [Adjacency] {
+    pub fn get(&self, head: &[u8; HEADER_LEN], number: u32) -> Option<&'a Adjacency> {
         let [.., a, b] = *head;
-        if [a, b] != self.ethertype {
-            self.ethertype = [a, b];
-            self.list = self.all.of(head);
-        }
-        self.list
+        if [a, b] == self.ethertype { self.list.get(number as usize) } else { None }
     }
 }
 
@@ -101,12 +97,9 @@ pub struct Switch {
     pub(super) numbers: Vec<Numbering>,
     /// By number of the line.
     pub(super) lines: Box<[Destination]>,
-    /// By output node, then by line of this node: how packets go there in the present batch.
-    pub(super) ways: Box<[Way]>,
-    /// Which of them are in use.
-    pub(super) used: Vec<u16>,
-    /// One for each packet of a batch. Of no meaning between calls.
-    pub(super) facts: Vec<Fact>,
+    /// By output node: the header on the way there directly, and to a relay, for port 0.
+    pub(super) headers: Box<[[Template; 2]]>,
+    pub(super) ways: Ways,
     /// Lines, then links.
     pub(super) outlets: Vec<Outlet>,
     /// A batch for each outlet, one for what is not usual, and one for what came too early. Empty between calls.
@@ -171,9 +164,8 @@ impl Switch {
             chooser: PathChooser::new(chooser_config(&settings)),
             numbers: vec![Numbering::new(topology.radix().into()); edge.into()],
             lines: destinations(&settings),
-            ways: (0..usize::from(edge) + own).map(|_| Way::default()).collect(),
-            used: Vec::new(),
-            facts: no_facts(),
+            headers: headers(&settings),
+            ways: Ways::new(&settings),
             outlets: outlets.collect(),
             bins: (0..own + settings.links.len() + 2).map(|_| Batch::empty()).collect(),
             early: Vec::new(),
@@ -399,14 +391,11 @@ fn destinations(settings: &Settings) -> Box<[Destination]> {
     // Numbers from there on stand for something else in place of an output.
     let lines =
         (0..u32::from(Adjacency::LOST)).take(settings.all_lines()).filter_map(|line| settings.line(line));
-    lines
-        .filter_map(|(node, port)| {
-            let template = |phase| Template::new(&settings.header(node, port, phase)).ok();
-            let headers = [template(Phase::ToOutput)?, template(Phase::ToRelay)?];
-            // Nodes are fewer than 2^12, lines of a node than 2^8.
-            let own = settings.topology.edge_nodes() + u16::from(port);
-            let way = if node == settings.me { own } else { node };
-            Some(Destination { node, port, way, headers })
-        })
-        .collect()
+    lines.map(|(node, port)| Destination { node, port, lane: Ways::lane(settings, node, port) }).collect()
+}
+
+fn headers(settings: &Settings) -> Box<[[Template; 2]]> {
+    let template = |node, phase| Template::new(&settings.header(node, 0, phase)).unwrap_or_default();
+    let nodes = 0..settings.topology.edge_nodes();
+    nodes.map(|node| [template(node, Phase::ToOutput), template(node, Phase::ToRelay)]).collect()
 }

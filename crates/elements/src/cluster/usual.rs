@@ -5,7 +5,7 @@
 
 use super::egress::Early;
 use super::outlet::length;
-use super::switch::{Adjacencies, NONE, Switch};
+use super::switch::{Adjacencies, NONE, Network, Switch};
 use cluster::header::{Glance, Header, LEN, Phase, SEQUENCES};
 use graph::{Nanos, Out};
 use packet::wire::ethernet::HEADER_LEN;
@@ -44,7 +44,7 @@ fn glance(packet: &Packet) -> Option<Glance> {
 
 /// Gets packets of a kind ready to be sent on, up to the first that is another or a marker. How many there are, and their
 /// bytes.
-#[inline(always)]
+#[inline(never)]
 fn pass_on(packets: &mut [Packet], known: &Kind) -> (usize, u32) {
     let (mut passed, mut bytes) = (0, 0);
     for packet in packets {
@@ -65,21 +65,21 @@ fn pass_on(packets: &mut [Packet], known: &Kind) -> (usize, u32) {
 
 /// Gets packets of a kind ready for their line, up to the first that is another, or not the next. How many there are, and
 /// their bytes.
-#[inline(always)]
-fn pass_out<const STRICT: bool>(packets: &mut [Packet], known: &Kind, all: Adjacencies<'_>) -> (usize, u32) {
+#[inline(never)]
+fn pass_out<const STRICT: bool>(packets: &mut [Packet], known: &Kind, network: &Network<'_>) -> (usize, u32) {
     let (mut passed, mut bytes) = (0, 0);
-    let most = if STRICT { known.room } else { packets.len() };
+    let most = if STRICT { known.room.min(packets.len()) } else { packets.len() };
     let mut next = known.next;
-    let mut network = all.network();
-    for packet in packets.iter_mut().take(most) {
+    let Kind { glance: like, line, .. } = *known;
+    for packet in &mut packets[..most] {
         let length = length(packet);
         let Some(head) = packet.data_mut().first_chunk_mut::<HEADER_LEN>() else { break };
         let Some(glance) = head.first_chunk().map(Glance::new) else { break };
-        let adjacency = network.of(head).get(glance.adjacency() as usize);
-        let Some(adjacency) = adjacency.filter(|adjacency| adjacency.output == known.line) else { break };
-        if !glance.is_like(&known.glance) || (STRICT && glance.sequence() != next) {
+        if !glance.is_like(&like) || (STRICT && glance.sequence() != next) {
             break;
         }
+        let adjacency = network.get(head, glance.adjacency());
+        let Some(adjacency) = adjacency.filter(|adjacency| adjacency.output == line) else { break };
         head[..LEN].copy_from_slice(&adjacency.header[..LEN]);
         next = (next + 1) % SEQUENCES;
         bytes += length;
@@ -138,10 +138,11 @@ impl Switch {
         let (mut packets, mut bins_left) = (batch.as_mut_slice(), &mut bins[..]);
         while let Some(first) = packets.first() {
             let (mut bin, mut count) = (rest, 1);
+            let network = all.network(first);
             if let Some(kind) = glance(first).and_then(|glance| self.know(via, glance)) {
-                let (passed, bytes) = match kind.relayed_to == NONE {
-                    true => pass_out::<STRICT>(packets, &kind, all),
-                    false => pass_on(packets, &kind),
+                let (passed, bytes) = match network.filter(|_| kind.relayed_to == NONE) {
+                    Some(network) => pass_out::<STRICT>(packets, &kind, &network),
+                    None => pass_on(packets, &kind),
                 };
                 if passed > 0 {
                     self.count_kind(&kind, passed, bytes);

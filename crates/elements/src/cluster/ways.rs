@@ -1,40 +1,97 @@
 //! Which ways the packets of a batch go that were routed here: while nothing waits for any outlet, packets to one node
 //! follow each other without another look.
+//!
+//! A *lane* is one way to one output node: the way of the present run, or for flowlets each path; or it leads out by a line of
+//! this node. It holds for so many bytes, and is counted when they are used up or the batch is over. So what most packets need
+//! is to find their lane, a look whether it has room, and its header.
 
 use super::outlet::length;
+use super::settings::Settings;
 use super::status::Traffic;
-use super::switch::{Adjacencies, NONE, Network, Switch};
-use crate::flow_hash::usual_flow_hash;
-use cluster::flowlet::DIRECT;
+use super::switch::{Adjacencies, Destination, NONE, Network, Switch};
+use crate::flow_hash::flowlet_hash;
+use cluster::flowlet::{DIRECT, FlowletTable};
 use cluster::header::{ADJACENCIES, LEN, Template};
 use cluster::path::{Order, Policy, Run};
 use graph::{Nanos, Out};
 use packet::wire::ethernet::HEADER_LEN;
 use packet::{Batch, Packet};
 
+/// Of [`Lane::gone`]: there is no room.
+const FULL: u64 = 1 << 31;
 /// More bytes than a batch has.
-const ENOUGH: i32 = i32::MAX / 2;
+const ENOUGH: i32 = i32::MAX / 4;
 
-/// How packets to one output node, or out by one line of this node, go on.
-#[derive(Debug, Clone, Copy, Default)]
-pub struct Way {
+/// What packets by one way need.
+#[derive(Debug, Clone, Copy)]
+struct Lane {
+    /// Upper half: the number of the next packet, one more for each that has gone. Lower half: goes up by the bytes of each, and
+    /// has the bit of [`FULL`] from when there is no more room.
+    gone: u64,
+    /// All but adjacency, port and number.
+    header: Template,
     outlet: u16,
+    /// Leads to another node, so that packets need that header.
+    is_remote: bool,
+}
+
+/// What else is known of a lane.
+#[derive(Debug, Clone, Copy, Default)]
+struct Grant {
+    /// What [`Lane::gone`] was when all before had been counted.
+    counted: u64,
+    run: Option<Run>,
+    node: u16,
     /// To a relay.
     is_relayed: bool,
-    /// Out by a line of this node.
-    is_own: bool,
     is_used: bool,
-    /// As long as it is positive, the next packet goes this way.
-    left: i32,
-    /// What `left` was when all before had been counted.
-    granted: i32,
-    /// Packets that have not been counted yet.
-    packets: u32,
-    /// The number of the next packet.
-    sequence: u32,
-    /// By which numbers go up: 0 if there are none.
-    step: u32,
-    run: Option<Run>,
+}
+
+/// All lanes.
+#[derive(Debug)]
+pub struct Ways {
+    /// Of the lines of this node, then of the output nodes in turn.
+    lanes: Box<[Lane]>,
+    grants: Box<[Grant]>,
+    /// Those that are in use. Empty between calls.
+    used: Vec<u32>,
+    /// One for each packet of a batch. Of no meaning between calls.
+    flows: Vec<u32>,
+    /// Lanes of each output node.
+    paths: u16,
+}
+
+impl Ways {
+    /// No room by any lane.
+    pub fn new(settings: &Settings) -> Ways {
+        let paths = Ways::paths(settings);
+        let nodes = usize::from(settings.topology.edge_nodes());
+        let lanes = usize::from(settings.own_lines()) + nodes * usize::from(paths);
+        let lane = Lane { gone: FULL, header: Template::default(), outlet: NONE, is_remote: false };
+        Ways {
+            lanes: vec![lane; lanes].into(),
+            grants: vec![Grant::default(); lanes].into(),
+            used: Vec::new(),
+            flows: vec![0; Batch::MAX],
+            paths,
+        }
+    }
+
+    /// The first lane to a port of a node.
+    pub fn lane(settings: &Settings, node: u16, port: u8) -> u32 {
+        match node == settings.me {
+            true => port.into(),
+            false => u32::from(settings.own_lines()) + u32::from(node) * u32::from(Ways::paths(settings)),
+        }
+    }
+
+    /// One for the run that there is; or for flowlets one directly, and one by each link.
+    fn paths(settings: &Settings) -> u16 {
+        match Ties::new(settings) {
+            Ties::Flowlet => settings.topology.radix() + 1,
+            _ => 1,
+        }
+    }
 }
 
 /// What ties a packet to a path, beside its output node.
@@ -48,29 +105,117 @@ enum Ties {
     Flow,
 }
 
-/// What is known of a packet of the batch.
-#[derive(Debug, Clone, Copy, Default)]
-pub struct Fact {
-    /// The line that it is for, [`NONE`] if that is not plain.
-    line: u16,
-    /// Bytes that it takes on the wire.
-    length: u32,
-    /// A hash of its flow, if that matters.
-    flow: u32,
+impl Ties {
+    fn new(settings: &Settings) -> Ties {
+        match (settings.policy, settings.order) {
+            (Policy::FlowHash, _) | (_, Order::SinglePath) => Ties::Flow,
+            (_, Order::Flowlet) => Ties::Flowlet,
+            _ => Ties::None,
+        }
+    }
 }
 
-/// One for each packet of a batch.
-pub fn no_facts() -> Vec<Fact> {
-    vec![Fact::default(); Batch::MAX]
-}
-
-/// The line that a packet is for, if it is a usual one.
+/// A hash of the flow of a packet.
 #[inline(always)]
-fn line(packet: &Packet, network: &mut Network<'_>) -> Option<u16> {
-    let number = packet.next_hop();
-    let adjacency = network.of(packet.head::<HEADER_LEN>(0)?).get(number as usize)?;
-    // No line has the number that stands in place of one.
-    (number < ADJACENCIES).then_some(adjacency.output)
+pub fn flow(packet: &Packet) -> u32 {
+    match packet.flow_hash() {
+        0 => flowlet_hash(packet.data()),
+        hash => hash,
+    }
+}
+
+/// Packets that are to go, the hashes of their flows and the paths of their flowlets if these matter, and their outlets.
+struct Packets<'a> {
+    packets: &'a mut [Packet],
+    flows: &'a [u32],
+    paths: &'a mut [u16],
+    bins: &'a mut [u16],
+}
+
+/// What says where packets go.
+struct Maps<'a> {
+    network: Network<'a>,
+    lines: &'a [Destination],
+    lanes: &'a mut [Lane],
+    own_lines: u16,
+    paths: u16,
+}
+
+impl Packets<'_> {
+    /// So many have gone.
+    #[inline]
+    fn skip(&mut self, gone: usize) {
+        self.packets = std::mem::take(&mut self.packets).get_mut(gone..).unwrap_or_default();
+        self.bins = std::mem::take(&mut self.bins).get_mut(gone..).unwrap_or_default();
+        self.paths = std::mem::take(&mut self.paths).get_mut(gone..).unwrap_or_default();
+        self.flows = self.flows.get(gone..).unwrap_or_default();
+    }
+
+    /// Lets packets go by their lanes, up to the first that is not of this network protocol or whose lane is not known or has no
+    /// room. How many went.
+    #[inline(never)]
+    fn pass<const TIED: bool, const NUMBERED: bool>(&mut self, maps: &mut Maps<'_>) -> usize {
+        let Maps { network, lines, lanes, own_lines, paths } = maps;
+        let all = self.packets.len();
+        let (bins, tied) = (&mut self.bins[..all], if TIED { &self.paths[..all] } else { &[] });
+        for (gone, packet) in self.packets.iter_mut().enumerate() {
+            let (number, length) = (packet.next_hop(), length(packet));
+            let Some(head) = packet.data_mut().first_chunk_mut::<HEADER_LEN>() else { return gone };
+            let Some(adjacency) = network.get(head, number) else { return gone };
+            let Some(to) = lines.get(usize::from(adjacency.output)) else { return gone };
+            let mut lane = to.lane;
+            if TIED && lane >= u32::from(*own_lines) {
+                let path = tied[gone];
+                if path >= *paths {
+                    return gone;
+                }
+                lane += u32::from(path);
+            }
+            let Some(lane) = lanes.get_mut(lane as usize) else { return gone };
+            if !lane.take::<NUMBERED>(head, (number, to.port, length)) {
+                return gone;
+            }
+            bins[gone] = lane.outlet;
+        }
+        all
+    }
+
+    /// Takes the hashes of all flows, and sees to it that what is known of their flowlets is near by when it is asked for.
+    #[inline(never)]
+    fn hash(&self, flows: &mut [u32], table: Option<&FlowletTable>) {
+        match table {
+            None => self.packets.iter().zip(flows).for_each(|(packet, hash)| *hash = flow(packet)),
+            Some(table) => {
+                for (packet, hash) in self.packets.iter().zip(flows) {
+                    *hash = flow(packet);
+                    if let Some(entry) = table.at(*hash) {
+                        epoch::prefetch(std::slice::from_ref(entry), 0);
+                    }
+                }
+            }
+        }
+    }
+}
+
+impl Lane {
+    /// Lets a packet go, if there is room: adjacency, port, length.
+    #[inline(always)]
+    fn take<const NUMBERED: bool>(
+        &mut self,
+        head: &mut [u8; HEADER_LEN],
+        (number, port, length): (u32, u8, u32),
+    ) -> bool {
+        let gone = self.gone;
+        if gone & FULL != 0 {
+            return false;
+        }
+        self.gone = gone + (1 << 32 | u64::from(length));
+        if self.is_remote {
+            let sequence = if NUMBERED { (gone >> 32) as u32 } else { 0 };
+            head[..LEN].copy_from_slice(&self.header.to_port(port).bytes(number, sequence));
+        }
+        true
+    }
 }
 
 impl Switch {
@@ -83,16 +228,13 @@ impl Switch {
         out: &mut Out<'_>,
     ) -> Batch {
         // Each of them knows what it is for.
-        match (self.settings.policy, self.settings.order) {
-            (Policy::FlowHash, _) | (_, Order::SinglePath) => {
-                self.send_tied(batch, Ties::Flow, all, now, out)
-            }
-            (_, Order::Flowlet) => self.send_tied(batch, Ties::Flowlet, all, now, out),
-            _ => self.send_tied(batch, Ties::None, all, now, out),
+        match Ties::new(&self.settings) {
+            Ties::None => self.send_tied(batch, Ties::None, all, now, out),
+            Ties::Flowlet => self.send_tied(batch, Ties::Flowlet, all, now, out),
+            Ties::Flow => self.send_tied(batch, Ties::Flow, all, now, out),
         }
     }
 
-    /// Two passes over a batch: where to, and which way. Each needs little at a time.
     #[inline(always)]
     fn send_tied(
         &mut self,
@@ -102,44 +244,58 @@ impl Switch {
         now: Nanos,
         out: &mut Out<'_>,
     ) -> Batch {
-        let rest = self.rest();
-        let mut facts = std::mem::take(&mut self.facts);
-        let mut network = all.network();
-        for (packet, fact) in batch.iter_mut().zip(&mut facts) {
-            let flow = match (ties, packet.flow_hash()) {
-                (Ties::None, _) => 0,
-                (_, 0) => usual_flow_hash(packet.data()),
-                (_, hash) => hash,
-            };
-            let line = line(packet, &mut network).unwrap_or(NONE);
-            *fact = Fact { line, length: length(packet), flow };
-            if ties == Ties::Flowlet {
-                let entry = self.chooser.flowlet_entry(flow);
-                entry.into_iter().for_each(|entry| epoch::prefetch(std::slice::from_ref(entry), 0));
+        let mut flows = std::mem::take(&mut self.ways.flows);
+        let (mut bins, mut paths) = ([self.rest(); Batch::MAX], [0; Batch::MAX]);
+        let count = batch.len();
+        let mut left =
+            Packets { packets: batch.as_mut_slice(), flows: &[], paths: &mut paths, bins: &mut bins };
+        if ties != Ties::None {
+            left.hash(&mut flows, self.chooser.flowlets().as_deref());
+            left.flows = &flows[..count];
+            if let Some(table) = self.chooser.flowlets() {
+                table.paths(left.flows, now, left.paths);
             }
         }
-        let mut bins = [rest; Batch::MAX];
-        let (mut every, mut any) = (u16::MAX, 0);
-        let own_lines = u16::from(self.own_lines);
-        for ((packet, fact), bin) in batch.iter_mut().zip(&facts).zip(&mut bins) {
-            if let Some((outlet, header)) = self.way(ties, fact, now) {
-                *bin = outlet;
-                let number = packet.next_hop();
-                if outlet >= own_lines
-                    && let Some(head) = packet.data_mut().first_chunk_mut::<LEN>()
-                {
-                    *head = header.bytes(number, 0);
-                }
+        loop {
+            let gone = self.pass(ties, &mut left, all);
+            left.skip(gone);
+            let Some(packet) = left.packets.first_mut() else { break };
+            let flow = left.flows.first().copied().unwrap_or_default();
+            left.bins[0] = self.one(packet, (ties, flow), all, now).unwrap_or(self.rest());
+            left.skip(1);
+            if let Some(table) = self.chooser.flowlets() {
+                table.follow(flow, left.flows, left.paths);
             }
-            (every, any) = (every & *bin, any | *bin);
         }
-        self.facts = facts;
-        while let Some(place) = self.used.pop() {
-            self.count(place, now);
-            let way = &mut self.ways[usize::from(place)];
-            (way.left, way.is_used) = (0, false);
+        self.ways.flows = flows;
+        while let Some(place) = self.ways.used.pop() {
+            self.count(place as usize, now);
+            self.ways.lanes[place as usize].gone = FULL;
+            self.ways.grants[place as usize].is_used = false;
         }
-        self.deal(batch, &bins, (every, any), out)
+        let bins_of = || bins.iter().take(count);
+        let bounds =
+            (bins_of().fold(u16::MAX, |all, bin| all & bin), bins_of().fold(0, |any, bin| any | bin));
+        self.deal(batch, &bins, bounds, out)
+    }
+
+    /// Lets packets go whose lanes have room; how many.
+    #[inline(always)]
+    fn pass(&mut self, ties: Ties, left: &mut Packets<'_>, all: Adjacencies<'_>) -> usize {
+        let Some(network) = left.packets.first().and_then(|packet| all.network(packet)) else { return 0 };
+        let mut maps = Maps {
+            network,
+            lines: &self.lines,
+            lanes: &mut self.ways.lanes,
+            own_lines: self.own_lines.into(),
+            paths: self.ways.paths,
+        };
+        match ties {
+            Ties::None if self.is_strict => left.pass::<false, true>(&mut maps),
+            Ties::None => left.pass::<false, false>(&mut maps),
+            Ties::Flowlet => left.pass::<true, false>(&mut maps),
+            Ties::Flow => 0,
+        }
     }
 
     /// The bin of what is not usual.
@@ -174,133 +330,116 @@ impl Switch {
         std::mem::take(&mut self.bins[rest])
     }
 
-    /// The outlet of a packet, and its header but for the adjacency; `None` if it is not usual.
-    #[inline(always)]
-    fn way(&mut self, ties: Ties, fact: &Fact, now: Nanos) -> Option<(u16, Template)> {
-        let mut to = self.lines.get(usize::from(fact.line))?;
-        let mut way = self.ways.get_mut(usize::from(to.way))?;
-        let path = match ties {
-            Ties::Flowlet if !way.is_own => self.chooser.flowlet(fact.flow),
-            _ => Some(DIRECT),
-        };
-        if way.left <= 0 || path != Some(DIRECT) {
-            let (place, node) = (to.way, to.node);
-            if ties == Ties::Flowlet
-                && let Some(path) = path
-                && !(way.is_own || (path == DIRECT && way.packets > 0))
-                && (path != DIRECT || self.chooser.direct_run(node).is_none())
-                && let Some(link) = self.chooser.stay(node, fact.length, path)
-            {
-                let is_relayed = !self.is_mesh || link != node;
-                let outlet = self.outlet_of.get(usize::from(link)).copied()?;
-                self.outlets.get_mut(usize::from(outlet))?.charge(fact.length);
-                let Traffic { to_relays, direct, .. } = &mut self.traffic;
-                if is_relayed { to_relays } else { direct }.add(fact.length);
-                return Some((outlet, to.headers[usize::from(is_relayed)]));
-            }
-            if ties == Ties::None || node == self.me {
-                self.renew(place, node, now)?;
-            } else {
-                self.tie((place, node), ties, (fact.length, fact.flow), path, now)?;
-            }
-            to = self.lines.get(usize::from(fact.line))?;
-            way = self.ways.get_mut(usize::from(place))?;
-        }
-        way.left -= fact.length as i32;
-        way.packets += 1;
-        let header = to.headers[usize::from(way.is_relayed)].numbered(way.sequence);
-        way.sequence = way.sequence.wrapping_add(way.step);
-        Some((way.outlet, header))
-    }
-
-    /// Finds the way that packets go from now on.
+    /// Lets a packet go whose lane has no room, or that has no lane; its outlet, or `None` if it is not usual.
     #[inline(never)]
-    fn renew(&mut self, place: u16, node: u16, now: Nanos) -> Option<()> {
-        self.count(place, now);
-        if node == self.me {
-            let port = place - self.settings.topology.edge_nodes();
-            let way = Way { outlet: port, is_own: true, granted: ENOUGH, left: ENOUGH, ..Way::default() };
-            return self.set_way(place, way);
-        }
-        let run = self.chooser.run(node)?;
-        self.set_run(place, node, run)
-    }
-
-    /// Finds the way for one packet, if it is tied to its path, or for all that go directly.
-    #[inline(never)]
-    fn tie(
+    fn one(
         &mut self,
-        (place, node): (u16, u16),
-        ties: Ties,
-        (length, flow): (u32, u32),
-        path: Option<u16>,
+        packet: &mut Packet,
+        (ties, flow): (Ties, u32),
+        all: Adjacencies<'_>,
         now: Nanos,
-    ) -> Option<()> {
+    ) -> Option<u16> {
+        let (number, length) = (packet.next_hop(), length(packet));
+        let head = packet.data_mut().first_chunk_mut::<HEADER_LEN>()?;
+        let adjacency = all.of(head).get(number as usize).filter(|_| number < ADJACENCIES)?;
+        let to = *self.lines.get(usize::from(adjacency.output))?;
+        let is_own = to.node == self.me;
+        let path = match ties {
+            _ if is_own => Some(DIRECT),
+            Ties::Flowlet => self.chooser.flowlet(flow),
+            Ties::Flow => None,
+            Ties::None => Some(DIRECT),
+        };
+        let granted = path.filter(|path| *path < self.ways.paths).and_then(|path| {
+            let place = to.lane as usize + usize::from(path);
+            self.grant(place, to, (ties, path), now)?;
+            Some(place)
+        });
+        let (outlet, header, sequence) = match granted {
+            Some(place) => {
+                let lane = self.ways.lanes.get_mut(place)?;
+                let sequence = if self.is_strict { (lane.gone >> 32) as u32 } else { 0 };
+                lane.gone += 1 << 32 | u64::from(length);
+                (lane.outlet, lane.header, sequence)
+            }
+            None if ties == Ties::None => return None,
+            None => {
+                let link = match ties {
+                    Ties::Flow => self.chooser.choose(to.node, length, flow),
+                    _ => self.chooser.follow(to.node, length, flow, path),
+                };
+                self.alone(to.node, link?, length, now)?
+            }
+        };
+        if !is_own {
+            head[..LEN].copy_from_slice(&header.to_port(to.port).bytes(number, sequence));
+        }
+        Some(outlet)
+    }
+
+    /// Counts a packet that goes by a link without a lane. Its outlet, header and number.
+    fn alone(&mut self, node: u16, link: u16, length: u32, now: Nanos) -> Option<(u16, Template, u32)> {
+        let outlet = self.outlet_of.get(usize::from(link)).copied().filter(|&outlet| outlet != NONE)?;
+        let is_relayed = !self.is_mesh || link != node;
+        let header = self.headers.get(usize::from(node))?[usize::from(is_relayed)];
+        self.outlets.get_mut(usize::from(outlet))?.charge(length);
+        let Traffic { to_relays, direct, .. } = &mut self.traffic;
+        if is_relayed { to_relays } else { direct }.add(length);
+        let numbers = self.numbers.get_mut(usize::from(node)).filter(|_| self.is_strict);
+        Some((outlet, header, numbers.map_or(0, |numbers| numbers.number(link.into(), now))))
+    }
+
+    /// Gives a lane room, if it can have some.
+    fn grant(&mut self, place: usize, to: Destination, (ties, path): (Ties, u16), now: Nanos) -> Option<()> {
         self.count(place, now);
-        if ties == Ties::Flow {
-            let link = self.chooser.choose(node, length, flow)?;
-            return self.set_run(place, node, Run::of_one(link));
+        let Ways { lanes, grants, used, .. } = &mut self.ways;
+        let (lane, grant) = (lanes.get_mut(place)?, grants.get_mut(place)?);
+        let (left, sequence);
+        if to.node == self.me {
+            (lane.outlet, lane.is_remote, left, sequence) = (to.port.into(), false, ENOUGH, 0);
+            *grant = Grant { node: to.node, is_used: grant.is_used, ..Grant::default() };
+        } else {
+            let run = match ties {
+                Ties::Flowlet => self.chooser.flowlet_run(to.node, path)?,
+                _ => self.chooser.run(to.node)?,
+            };
+            let outlet = self.outlet_of.get(usize::from(run.link)).copied();
+            lane.outlet = outlet.filter(|&outlet| outlet != NONE)?;
+            lane.is_remote = true;
+            let is_relayed = !self.is_mesh || run.link != to.node;
+            lane.header = self.headers.get(usize::from(to.node))?[usize::from(is_relayed)];
+            let numbers = self.numbers.get(usize::from(to.node)).filter(|_| self.is_strict);
+            (left, sequence) = (run.left, numbers.map_or(0, |numbers| numbers.next()));
+            *grant = Grant { run: Some(run), node: to.node, is_relayed, ..*grant };
         }
-        if path == Some(DIRECT)
-            && let Some(run) = self.chooser.direct_run(node)
-        {
-            return self.set_run(place, node, run);
-        }
-        let link = self.chooser.follow(node, length, flow, path)?;
-        self.set_run(place, node, Run::of_one(link))
-    }
-
-    fn set_run(&mut self, place: u16, node: u16, run: Run) -> Option<()> {
-        let outlet = self.outlet_of.get(usize::from(run.link)).copied().filter(|&outlet| outlet != NONE)?;
-        let is_relayed = !self.is_mesh || run.link != node;
-        let sequence = match self.numbers.get(usize::from(node)).filter(|_| self.is_strict) {
-            Some(numbers) => numbers.next(),
-            None => 0,
-        };
-        let way = Way {
-            outlet,
-            is_relayed,
-            left: run.left,
-            granted: run.left,
-            sequence,
-            step: self.is_strict.into(),
-            run: Some(run),
-            ..Way::default()
-        };
-        self.set_way(place, way)
-    }
-
-    #[inline]
-    fn set_way(&mut self, place: u16, new: Way) -> Option<()> {
-        let way = self.ways.get_mut(usize::from(place))?;
-        if !std::mem::replace(way, Way { is_used: true, ..new }).is_used {
-            self.used.push(place);
+        lane.gone = u64::from(sequence) << 32 | (FULL - left.clamp(1, ENOUGH) as u64);
+        grant.counted = lane.gone;
+        if !std::mem::replace(&mut grant.is_used, true) {
+            used.push(place as u32);
         }
         Some(())
     }
 
-    /// Counts what has gone by a way.
+    /// Counts what has gone by a lane.
     #[inline]
-    fn count(&mut self, place: u16, now: Nanos) {
-        let Some(way) = self.ways.get_mut(usize::from(place)).filter(|way| way.packets > 0) else { return };
-        let bytes = (way.granted - way.left) as u32;
-        let packets = std::mem::take(&mut way.packets);
-        way.granted = way.left;
-        self.outlets[usize::from(way.outlet)].charge_many(packets, bytes);
+    fn count(&mut self, place: usize, now: Nanos) {
+        let Some(lane) = self.ways.lanes.get(place) else { return };
+        let Some(grant) = self.ways.grants.get_mut(place).filter(|grant| grant.is_used) else { return };
+        let gone = lane.gone.wrapping_sub(std::mem::replace(&mut grant.counted, lane.gone));
+        let (packets, bytes) = ((gone >> 32) as u32, gone as u32);
+        let Grant { run, node, is_relayed, .. } = *grant;
+        if packets == 0 {
+            return;
+        }
+        self.outlets[usize::from(lane.outlet)].charge_many(packets, bytes);
         let traffic = &mut self.traffic;
-        let tally = match (way.is_own, way.is_relayed) {
-            (true, _) => &mut traffic.own,
-            (_, true) => &mut traffic.to_relays,
-            _ => &mut traffic.direct,
-        };
-        tally.add_many(packets, bytes);
-        if let Some(run) = &way.run {
-            self.chooser.charge(place, run, bytes);
-            if self.is_strict
-                && let Some(numbers) = self.numbers.get_mut(usize::from(place))
-            {
-                numbers.take(run.link.into(), packets, now);
-            }
+        let Some(run) = run else { return traffic.own.add_many(packets, bytes) };
+        if is_relayed { &mut traffic.to_relays } else { &mut traffic.direct }.add_many(packets, bytes);
+        self.chooser.charge(node, &run, bytes);
+        if self.is_strict
+            && let Some(numbers) = self.numbers.get_mut(usize::from(node))
+        {
+            numbers.take(run.link.into(), packets, now);
         }
     }
 }
