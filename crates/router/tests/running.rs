@@ -98,12 +98,12 @@ fn show_looks_into_a_running_router() {
     let row = elements.out.lines().find(|l| l.starts_with("sink ")).unwrap();
     let words: Vec<&str> = row.split_whitespace().collect();
     assert_eq!(words[..4], ["sink", "Idle", "1", "push"], "{row}");
-    let no_ports = "interface  link  MAC  MTU  rx packets  rx bytes  rx lost  tx packets  tx bytes  tx failed  \
+    let no_ports = "interface  VLAN  VRF  link  MAC  MTU  rx packets  rx bytes  rx lost  tx packets  tx bytes  tx failed  \
                     queues  driver\n";
     assert_eq!(running.show(&["interfaces"]), did(0, no_ports, ""));
-    assert_eq!(running.show(&["routes"]), did(0, "element  prefix  gateway  port\n", ""));
+    assert_eq!(running.show(&["routes"]), did(0, "element  VRF  prefix  gateway  port  interface\n", ""));
     assert_eq!(running.show(&["fib"]).code, 0);
-    assert_eq!(running.show(&["neighbours"]), did(0, "element  address  MAC  state\n", ""));
+    assert_eq!(running.show(&["neighbours"]), did(0, "element  address  MAC  interface  state\n", ""));
     let (code, socket) = running.terminate();
     assert_eq!(code, Some(0));
     assert!(!socket.exists());
