@@ -132,17 +132,18 @@ impl Neighbours {
         self.nodes.to_be_bytes().into_iter().chain(self.bits.iter().copied())
     }
 
-    /// Takes over what follows a hello, and says whether that changed anything. What is not about the same number of nodes, or
-    /// cut short, changes nothing.
+    /// Takes over what follows a hello, and says whether that changed anything. The sender may know of fewer nodes, or of
+    /// more, which are left out; what is cut short changes nothing.
     pub fn read(&mut self, bytes: &[u8]) -> bool {
         let Some((nodes, bits)) = bytes.split_first_chunk() else { return false };
-        match bits.get(..self.bits.len()) {
-            Some(bits) if u16::from_be_bytes(*nodes) == self.nodes && *bits != *self.bits => {
-                self.bits.copy_from_slice(bits);
-                true
-            }
-            _ => false,
-        }
+        let there = u16::from_be_bytes(*nodes);
+        let Some(bits) = bits.get(..usize::from(there).div_ceil(8)) else { return false };
+        let sent = Neighbours { nodes: there, bits: bits.into() };
+        let mut new = Neighbours::new(self.nodes);
+        (0..self.nodes.min(there)).filter(|&node| sent.has(node)).for_each(|node| new.set(node, true));
+        let changed = new.bits != self.bits;
+        self.bits = new.bits;
+        changed
     }
 }
 

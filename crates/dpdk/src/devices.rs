@@ -5,13 +5,15 @@ use crate::eal::{Eal, EalOptions};
 use crate::names;
 use crate::pool::{DpdkPool, MOST_DATA_ROOM, Size};
 use io::{Claim, Devices, Limits, NoDevices, OpenError, Port};
-use packet::Pool;
+use packet::{BufferSource, Pool};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// Buffers on top of what the rings of all ports hold: batches under way, queues of the configuration, caches.
 const SPARE_BUFFERS: u32 = 32_768;
 /// Buffers that rings may take, as long as it is not known which ports there will be.
 const RING_BUFFERS: u32 = 8_192;
+/// Buffers that the rings of a device take that is attached later.
+const LATER_BUFFERS: u32 = 2_048;
 /// Room for a full-sized Ethernet frame with two VLAN tags, and what drivers align it to.
 const DATA_ROOM: u16 = 2048;
 
@@ -37,6 +39,8 @@ struct State {
     wish: Option<(usize, u16)>,
     devices: Vec<Device>,
     pool: Option<Arc<DpdkPool>>,
+    /// Devices that may still be attached.
+    later: u32,
     /// Buffers that had not come back when everything was closed.
     missing: usize,
 }
@@ -90,6 +94,22 @@ impl Devices for DpdkDevices {
         let result = state.start();
         if result.is_err() {
             state.close();
+        }
+        result
+    }
+
+    fn reserve(&self) {
+        let mut state = self.lock();
+        state.later = state.later.saturating_add(1);
+    }
+
+    fn attach(&self, name: &str, claim: Claim) -> Result<Arc<dyn Port>, OpenError> {
+        let mut state = self.lock();
+        let index = state.find(name, &self.options)?;
+        let result = state.attach(index, claim);
+        if result.is_err() && state.devices.get(index).is_some_and(|device| device.port().is_none()) {
+            // It is as if nobody had named it.
+            state.devices.remove(index).close();
         }
         result
     }
@@ -187,13 +207,43 @@ impl State {
         Ok(())
     }
 
+    /// Starts a device beside those that run, and warns of what it is not.
+    fn attach(&mut self, index: usize, claim: Claim) -> Result<Arc<dyn Port>, OpenError> {
+        let Some(eal) = self.eal.clone() else { return Err(OpenError::new("DPDK is not running", "")) };
+        let (eal, pool) = (eal?, self.pool()?);
+        let data_room = pool.data_room().try_into().unwrap_or(u16::MAX);
+        let Some(device) = self.devices.get_mut(index) else {
+            return Err(OpenError::new("the devices were closed", ""));
+        };
+        if device.port().is_none() {
+            device.claim(claim)?;
+            device.settle_mtu();
+            device.settle_buffers(data_room)?;
+            if device.frame_room() > u32::from(data_room) {
+                let (name, room) = (device.name(), device.frame_room());
+                let message = format!("{name}: its frames need buffers of {room} bytes, those there are have {data_room}");
+                return Err(OpenError::new(message, "lower its MTU, or start with it"));
+            }
+            device.plug(&eal)?;
+            device.start(&eal, &pool)?;
+            device.warning().into_iter().for_each(|warning| eprintln!("warning: {warning}"));
+        }
+        let port = device.port().cloned().ok_or_else(|| OpenError::new("the device is not started", ""))?;
+        let has = port.queues();
+        if has.rx_queues < claim.rx_queues || has.tx_queues < claim.tx_queues {
+            return Err(OpenError::new(format!("{} was started with fewer queues", port.name()), ""));
+        }
+        Ok(port)
+    }
+
     /// The pool, made if it was not yet.
     fn pool(&mut self) -> Result<Arc<DpdkPool>, OpenError> {
         if let Some(pool) = &self.pool {
             return Ok(pool.clone());
         }
         let Some(eal) = self.eal.clone() else { return Err(OpenError::new("DPDK is not running", "")) };
-        let rings = self.devices.iter().map(Device::ring_buffers).sum();
+        let rings = self.devices.iter().map(Device::ring_buffers).sum::<u32>();
+        let rings = rings.saturating_add(self.later.saturating_mul(LATER_BUFFERS));
         let pool = Arc::new(DpdkPool::new(&eal?, self.size(rings))?);
         self.pool = Some(pool.clone());
         Ok(pool)
