@@ -94,8 +94,9 @@ pub struct Publisher {
     tables: Tables,
     /// Port numbers by interface number.
     ports: BTreeMap<u32, u32>,
-    /// Interface numbers by port number.
+    /// Interface numbers by port number, 0 for ports without a twin.
     ports_by_number: Vec<u32>,
+    ports_changed: bool,
     started: bool,
     /// Interfaces as they were last looked at.
     links: HashMap<u32, LinkState>,
@@ -121,13 +122,15 @@ struct Half<'a, A: Address> {
 }
 
 impl Publisher {
-    /// A publisher for tables that are still empty. `ports` are the interface numbers of the twins, by port.
+    /// A publisher for tables that are still empty. `ports` are the interface numbers of the twins, by port; 0 for none.
     pub fn new(tables: Tables, ports: &[u32]) -> Publisher {
-        let numbers = ports.iter().zip(0..).map(|(link, port)| (*link, port)).collect();
+        let numbers = ports.iter().zip(0..).filter(|(link, _)| **link != 0);
+        let numbers = numbers.map(|(link, port)| (*link, port)).collect();
         Publisher {
             tables,
             ports: numbers,
             ports_by_number: ports.to_vec(),
+            ports_changed: false,
             started: false,
             links: HashMap::new(),
             dirty4: Vec::new(),
@@ -231,6 +234,22 @@ impl Publisher {
         self.cables_changed |= if carrier { self.cut.remove(&port) } else { self.cut.insert(port) };
     }
 
+    /// Another interface is the twin of a port from the next publication on; 0: none.
+    pub fn set_port(&mut self, port: usize, twin: u32) {
+        // Adjacencies have 16 bits for it.
+        let Ok(number) = u16::try_from(port).map(u32::from) else { return };
+        self.ports.retain(|_, other| *other != number);
+        if self.ports_by_number.len() <= port {
+            self.ports_by_number.resize(port + 1, 0);
+        }
+        self.ports_by_number[port] = twin;
+        if twin != 0 {
+            self.ports.insert(twin, number);
+        }
+        self.cut.remove(&number);
+        self.ports_changed = true;
+    }
+
     /// Neighbours that groups would like to use and Linux does not know: it is to find them out.
     pub fn wanted(&self) -> impl Iterator<Item = (u32, IpAddr)> {
         self.wanted.iter().copied()
@@ -243,7 +262,7 @@ impl Publisher {
 
     /// The interface number of a port's twin.
     pub fn twin(&self, port: usize) -> Option<u32> {
-        self.ports_by_number.get(port).copied()
+        self.ports_by_number.get(port).copied().filter(|twin| *twin != 0)
     }
 
     /// True if this interface is a port's twin.
@@ -253,6 +272,9 @@ impl Publisher {
 
     /// What interfaces have changed in that decides where packets go: nothing, their address, or how they can be used.
     fn changed_links(&mut self, kernel: &mut Model) -> LinkNews {
+        if std::mem::take(&mut self.ports_changed) {
+            return self.all_links(kernel);
+        }
         let mut news = LinkNews::None;
         for index in kernel.links.take_changed() {
             let new = kernel.links.get(index).map(LinkState::from);
