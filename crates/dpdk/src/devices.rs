@@ -8,12 +8,11 @@ use io::{Claim, Devices, Limits, NoDevices, OpenError, Port};
 use packet::{BufferSource, Pool};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// Buffers on top of what the rings of all ports hold: batches under way, queues of the configuration, caches.
+/// Buffers on top of what the rings of all ports hold: batches under way, queues of the configuration, caches, rings of
+/// ports that are attached later.
 const SPARE_BUFFERS: u32 = 32_768;
 /// Buffers that rings may take, as long as it is not known which ports there will be.
 const RING_BUFFERS: u32 = 8_192;
-/// Buffers that the rings of a device take that is attached later.
-const LATER_BUFFERS: u32 = 2_048;
 /// Room for a full-sized Ethernet frame with two VLAN tags, and what drivers align it to.
 const DATA_ROOM: u16 = 2048;
 
@@ -39,8 +38,6 @@ struct State {
     wish: Option<(usize, u16)>,
     devices: Vec<Device>,
     pool: Option<Arc<DpdkPool>>,
-    /// Devices that may still be attached.
-    later: u32,
     /// Buffers that had not come back when everything was closed.
     missing: usize,
 }
@@ -96,11 +93,6 @@ impl Devices for DpdkDevices {
             state.close();
         }
         result
-    }
-
-    fn reserve(&self) {
-        let mut state = self.lock();
-        state.later = state.later.saturating_add(1);
     }
 
     fn attach(&self, name: &str, claim: Claim) -> Result<Arc<dyn Port>, OpenError> {
@@ -221,7 +213,9 @@ impl State {
             device.settle_buffers(data_room)?;
             if device.frame_room() > u32::from(data_room) {
                 let (name, room) = (device.name(), device.frame_room());
-                let message = format!("{name}: its frames need buffers of {room} bytes, those there are have {data_room}");
+                let message = format!(
+                    "{name}: its frames need buffers of {room} bytes, those there are have {data_room}"
+                );
                 return Err(OpenError::new(message, "lower its MTU, or start with it"));
             }
             device.plug(&eal)?;
@@ -242,8 +236,7 @@ impl State {
             return Ok(pool.clone());
         }
         let Some(eal) = self.eal.clone() else { return Err(OpenError::new("DPDK is not running", "")) };
-        let rings = self.devices.iter().map(Device::ring_buffers).sum::<u32>();
-        let rings = rings.saturating_add(self.later.saturating_mul(LATER_BUFFERS));
+        let rings = self.devices.iter().map(Device::ring_buffers).sum();
         let pool = Arc::new(DpdkPool::new(&eal?, self.size(rings))?);
         self.pool = Some(pool.clone());
         Ok(pool)

@@ -83,7 +83,13 @@ impl DpdkPool {
             ));
         };
         install_foreign(&Taker);
-        Ok(DpdkPool { raw, size, sunk: AtomicUsize::new(0), xdp_queue: AtomicUsize::new(0), eal: eal.clone() })
+        Ok(DpdkPool {
+            raw,
+            size,
+            sunk: AtomicUsize::new(0),
+            xdp_queue: AtomicUsize::new(0),
+            eal: eal.clone(),
+        })
     }
 
     /// A driver closed without giving back these buffers.
@@ -95,7 +101,8 @@ impl DpdkPool {
     /// while it started. The first measurement holds: later ones may be made while packets come and go.
     pub(crate) fn xdp_takes(&self, queues: u16, measured: usize) -> usize {
         let queues = usize::from(queues.max(1));
-        let known = self.xdp_queue.compare_exchange(0, measured / queues, Ordering::Relaxed, Ordering::Relaxed);
+        let known =
+            self.xdp_queue.compare_exchange(0, measured / queues, Ordering::Relaxed, Ordering::Relaxed);
         known.map_or_else(|each| each * queues, |_| measured)
     }
 

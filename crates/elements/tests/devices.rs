@@ -266,7 +266,12 @@ fn a_device_can_come_later() {
         }
         for element in ["in", "out"] {
             bed.bench.write(&format!("{element}.attach"), "a").unwrap();
-            assert!(bed.bench.write(&format!("{element}.attach"), "a").unwrap_err().contains("a is attached already"));
+            assert!(
+                bed.bench
+                    .write(&format!("{element}.attach"), "a")
+                    .unwrap_err()
+                    .contains("a is attached already")
+            );
         }
         for i in 0..50 {
             assert!(bed.port("a").inject(&pool, 0, &frame(i % FLOWS, u16::from(i))));

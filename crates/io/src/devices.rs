@@ -52,9 +52,6 @@ pub trait Devices: Send + Sync {
     /// If it was never claimed or started.
     fn port(&self, name: &str) -> Result<Arc<dyn Port>, OpenError>;
 
-    /// Announces that a device will be attached later, so that there are buffers for it.
-    fn reserve(&self) {}
-
     /// Sets up and starts a device while the others run; one that is started already is given as it is.
     ///
     /// # Errors

@@ -41,7 +41,8 @@ impl<A: In> Half<'_, A> {
             note(standing_for(OBJECTS + id), single);
         }
         // Objects that went, and neighbours of ports that did.
-        let is_no_port = |port: u32| port <= u16::MAX.into() && view.ports.values().all(|other| *other != port);
+        let is_no_port =
+            |port: u32| port <= u16::MAX.into() && view.ports.values().all(|other| *other != port);
         let is_gone = |hop: &NextHop| {
             object_number(hop.port).is_some_and(|id| !changes.objects.contains(&id))
                 || (changes.every && is_no_port(hop.port))

@@ -96,9 +96,6 @@ impl RxPort {
     pub fn claim(wish: RxWish, cx: &Configure<'_>) -> Result<Arc<RxPort>, ConfigErrors> {
         let is_later = wish.may_be_later && wish.device.0 == LATER;
         let queues = if is_later { 1 } else { queues(&wish, cx)? };
-        if is_later {
-            cx.devices.reserve();
-        }
         Ok(Arc::new(RxPort {
             active: AtomicBool::new(wish.active),
             wish,

@@ -13,7 +13,7 @@ mod twins;
 
 pub use config::{PuntLimits, ReversePath, lookup, text};
 pub use namespaces::Namespaces;
-pub use twins::{Port, Twins, hand_over};
+pub use twins::{Port, Twins, hand_over, take_back};
 
 use control::{Cables, Control, Handle, Settings, Source, Tables};
 use fib::{Adjacencies, Dir24_8, RangeTree, RouteTable};
