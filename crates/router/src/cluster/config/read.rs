@@ -70,7 +70,7 @@ pub struct LinkText {
 
 /// Reads the whole file.
 pub fn cluster(reader: &mut Reader, table: &DeTable<'_>) -> Cluster {
-    let mut cluster = Cluster { hello: Duration::from_millis(5), mtu: 1500, ..Cluster::default() };
+    let mut cluster = Cluster { hello: Duration::from_millis(10), mtu: 1500, ..Cluster::default() };
     let mut control = None;
     let mut nodes = Vec::new();
     let mut has_cluster = false;

@@ -48,7 +48,7 @@ fn the_least_that_must_be_said() {
         link_rate: 0,
         order: Order::Strict,
         policy: Policy::Adaptive,
-        hello: Duration::from_millis(5),
+        hello: Duration::from_millis(10),
         mtu: 1500,
         eal: Vec::new(),
         listen: None,
