@@ -186,10 +186,16 @@ mod tests {
         assert!(read.read(&[&bytes[..], &[9]].concat()), "what follows is ignored");
         assert!(!read.read(&bytes), "nothing new");
         assert_eq!((0..4096).filter(|&node| read.has(node)).collect::<Vec<_>>(), [0, 8, 10]);
-        for wrong in [&bytes[..3], &bytes[..1], &[0, 12, 0xFF, 0xFF], &[]] {
+        for wrong in [&bytes[..3], &bytes[..1], &[]] {
             assert!(!read.read(wrong));
         }
         assert_eq!(read, sent);
+        // From one that knows of more nodes, and from one that knows of fewer.
+        assert!(!read.read(&[0, 17, 0x80, 0xBF, 0x80]), "nothing new about those known here");
+        assert_eq!((0..4096).filter(|&node| read.has(node)).collect::<Vec<_>>(), [0, 8, 10]);
+        assert!(read.read(&[0, 3, 0xFF]));
+        assert_eq!((0..4096).filter(|&node| read.has(node)).collect::<Vec<_>>(), [0, 1, 2]);
+        assert!(read.read(&bytes));
         let mut others = Neighbours::new(11);
         [8, 9, 10].into_iter().for_each(|node| others.set(node, true));
         read.retain(&others);
