@@ -346,7 +346,7 @@ mod tests {
             &["MEMBERS: without node 0, which is this one"],
         );
         check(
-            "NODE 0, FLY 1 2, LINE_RATE 1Gbps, MEMBERS 0",
+            "NODE 0, FLY 2 2, LINE_RATE 1Gbps, MEMBERS 0",
             &["MEMBERS: only in a full mesh nodes can be missing"],
         );
     }
