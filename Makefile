@@ -1,6 +1,6 @@
 # Everything a developer or a newcomer runs. Each target installs what it lacks (scripts/setup) before it builds.
 .DEFAULT_GOAL := help
-.PHONY: help build demo test bench pins cluster convergence lint doc clean
+.PHONY: help build demo test bench pins cluster convergence failures lint doc clean
 
 export CARGO_TARGET_DIR ?= $(CURDIR)/target
 # The router that demo and tests of whole routers start.
@@ -46,6 +46,12 @@ cluster: ## what docs/cluster.md says of throughput and order, in full size: som
 convergence: build ## figures of full tables by BGP, failover, events and dumps (docs/linux-control-plane.md): some minutes
 	@scripts/setup lab
 	cargo test --release --package lab --test convergence \
+		$(if $(AS_ROOT),--config 'target."cfg(unix)".runner=["sudo"$(comma)"-E"]') -- \
+		--ignored --nocapture --test-threads 1
+
+failures: build ## what a node or link that fails costs the others, and whether any fails by itself: some minutes
+	@scripts/setup lab
+	cargo test --release --package lab --test cluster \
 		$(if $(AS_ROOT),--config 'target."cfg(unix)".runner=["sudo"$(comma)"-E"]') -- \
 		--ignored --nocapture --test-threads 1
 

@@ -132,17 +132,18 @@ impl Neighbours {
         self.nodes.to_be_bytes().into_iter().chain(self.bits.iter().copied())
     }
 
-    /// Takes over what follows a hello, and says whether that changed anything. What is not about the same number of nodes, or
-    /// cut short, changes nothing.
+    /// Takes over what follows a hello, and says whether that changed anything. The sender may know of fewer nodes, or of
+    /// more, which are left out; what is cut short changes nothing.
     pub fn read(&mut self, bytes: &[u8]) -> bool {
         let Some((nodes, bits)) = bytes.split_first_chunk() else { return false };
-        match bits.get(..self.bits.len()) {
-            Some(bits) if u16::from_be_bytes(*nodes) == self.nodes && *bits != *self.bits => {
-                self.bits.copy_from_slice(bits);
-                true
-            }
-            _ => false,
-        }
+        let there = u16::from_be_bytes(*nodes);
+        let Some(bits) = bits.get(..usize::from(there).div_ceil(8)) else { return false };
+        let sent = Neighbours { nodes: there, bits: bits.into() };
+        let mut new = Neighbours::new(self.nodes);
+        (0..self.nodes.min(there)).filter(|&node| sent.has(node)).for_each(|node| new.set(node, true));
+        let changed = new.bits != self.bits;
+        self.bits = new.bits;
+        changed
     }
 }
 
@@ -185,10 +186,16 @@ mod tests {
         assert!(read.read(&[&bytes[..], &[9]].concat()), "what follows is ignored");
         assert!(!read.read(&bytes), "nothing new");
         assert_eq!((0..4096).filter(|&node| read.has(node)).collect::<Vec<_>>(), [0, 8, 10]);
-        for wrong in [&bytes[..3], &bytes[..1], &[0, 12, 0xFF, 0xFF], &[]] {
+        for wrong in [&bytes[..3], &bytes[..1], &[]] {
             assert!(!read.read(wrong));
         }
         assert_eq!(read, sent);
+        // From one that knows of more nodes, and from one that knows of fewer.
+        assert!(!read.read(&[0, 17, 0x80, 0xBF, 0x80]), "nothing new about those known here");
+        assert_eq!((0..4096).filter(|&node| read.has(node)).collect::<Vec<_>>(), [0, 8, 10]);
+        assert!(read.read(&[0, 3, 0xFF]));
+        assert_eq!((0..4096).filter(|&node| read.has(node)).collect::<Vec<_>>(), [0, 1, 2]);
+        assert!(read.read(&bytes));
         let mut others = Neighbours::new(11);
         [8, 9, 10].into_iter().for_each(|node| others.set(node, true));
         read.retain(&others);

@@ -172,6 +172,11 @@ impl PathChooser {
         self.links[usize::from(link)].set_rate(filled(rate, self.config.fill));
     }
 
+    /// Sets what the paper's rule sends directly to each node at most, in bits per second: R/N.
+    pub fn set_quota(&mut self, rate: u64) {
+        self.quotas.iter_mut().for_each(|quota| quota.set_rate(rate));
+    }
+
     /// Changes δ, in nanoseconds.
     pub fn set_gap(&mut self, gap: u64) {
         self.flowlets.iter_mut().for_each(|table| table.set_gap(gap));

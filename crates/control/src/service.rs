@@ -22,6 +22,7 @@ use nix::sys::eventfd::{EfdFlags, EventFd};
 use std::io::{self, Read as _};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::os::fd::AsFd;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
@@ -57,7 +58,7 @@ pub enum Source {
 /// How to run.
 #[derive(Clone, Debug)]
 pub struct Settings {
-    /// Interface numbers of the twins, by port.
+    /// Interface numbers of the twins, by port; 0 for a port that has none.
     pub ports: Vec<u32>,
     /// Where routes come from.
     pub source: Source,
@@ -97,6 +98,9 @@ pub struct Status {
 struct Shared {
     models: Mutex<Models>,
     status: Mutex<Status>,
+    /// Ports that have got a twin or lost it, and the number of its interface, 0 for none.
+    ports: Mutex<Vec<(usize, u32)>>,
+    stop: AtomicBool,
 }
 
 #[derive(Default)]
@@ -128,6 +132,13 @@ impl Handle {
         look(&models.kernel, models.frr.as_ref())
     }
 
+    /// From now on the interface of this number is the twin of a port, which may be a new one; `None`: the port is gone.
+    pub fn set_port(&self, port: usize, twin: Option<u32>) {
+        lock(&self.shared.ports).push((port, twin.unwrap_or(0)));
+        // The counter cannot overflow by this.
+        let _ = self.wake.write(1);
+    }
+
     /// Waits until everything that was there is published; false if that takes longer than `limit`.
     pub fn wait(&self, limit: Duration) -> bool {
         self.wait_until(limit, |status| status.synced && status.published)
@@ -155,7 +166,7 @@ impl Handle {
 
 impl Drop for Handle {
     fn drop(&mut self) {
-        // The counter cannot overflow by this.
+        self.shared.stop.store(true, Ordering::Release);
         let _ = self.wake.write(1);
         if let Some(thread) = self.thread.take() {
             let _ = thread.join();
@@ -280,6 +291,9 @@ impl Control {
             let shared = self.shared.clone();
             let mut models = lock(&shared.models);
             let Models { kernel, frr } = &mut *models;
+            for (port, twin) in std::mem::take(&mut *lock(&self.shared.ports)) {
+                self.publisher.set_port(port, twin);
+            }
             self.read_cables();
             self.read_netlink(kernel);
             if let Some(frr) = frr {
@@ -334,7 +348,10 @@ impl Control {
         let mut fds: Vec<_> = fds.into_iter().map(|fd| PollFd::new(fd, PollFlags::POLLIN)).collect();
         // Interrupted is as good as nothing there.
         let _ = poll(&mut fds, limit);
-        fds.first().and_then(PollFd::any).unwrap_or(false)
+        if fds.first().and_then(PollFd::any).unwrap_or(false) {
+            let _ = self.wake.read();
+        }
+        self.shared.stop.load(Ordering::Acquire)
     }
 
     /// True until everything that was there at the start has been read: none of it is published before.

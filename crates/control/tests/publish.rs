@@ -239,3 +239,30 @@ fn ways_of_routes_are_groups_as_long_as_routes_have_them() {
     world.publish();
     assert_eq!((world.hop("22.0.0.0/16"), world.shares(other)), (Some(other), vec![(1, 100)]));
 }
+
+#[test]
+fn ports_come_and_go() {
+    let mut world = World::new();
+    world.route("10.0.13.0/24", 0, Hops::One(Hop { gateway: None, link: 13 }));
+    world.route("10.2.0.0/16", 0, Hops::One(via(13, 1)));
+    world.neighbour(Action::Add, 13, [10, 0, 13, 1], 2);
+    world.publish();
+    let elsewhere = NextHop { gateway: Some([0, 0, 0, 0].into()), port: PUNT };
+    assert_eq!((world.hop("10.0.13.0/24"), world.publisher.twin(3)), (Some(elsewhere), None));
+    // Port 2 is to come yet.
+    world.publisher.set_port(3, 13);
+    world.publish();
+    let gateway = NextHop { gateway: Some([10, 0, 13, 1].into()), port: 3 };
+    assert_eq!((world.hop("10.0.13.0/24"), world.hop("10.2.0.0/16")), (port(3), Some(gateway)));
+    assert_eq!((world.hop("10.0.13.1/32"), world.way(gateway)), (Some(gateway), Some((3, 1))));
+    assert_eq!((world.publisher.twin(3), world.publisher.twin(2)), (Some(13), None));
+    assert!(world.publisher.is_port(13));
+    // Its twin is gone, and the interface is one like others.
+    world.publisher.set_port(3, 0);
+    world.publish();
+    assert_eq!((world.hop("10.0.13.0/24"), world.hop("10.0.13.1/32")), (Some(elsewhere), None));
+    assert_eq!((world.way(gateway), world.publisher.is_port(13)), (None, false));
+    // A number that no output can have changes nothing.
+    world.publisher.set_port(1 << 16, 13);
+    assert_eq!(world.publisher.twin(1 << 16), None);
+}

@@ -82,7 +82,8 @@ impl Device {
         Ok(device(Kind::Port, Some(id), true))
     }
 
-    fn name(&self) -> &str {
+    /// What the user wrote first.
+    pub(crate) fn name(&self) -> &str {
         self.names.first().map_or("", String::as_str)
     }
 

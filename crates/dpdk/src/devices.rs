@@ -5,10 +5,11 @@ use crate::eal::{Eal, EalOptions};
 use crate::names;
 use crate::pool::{DpdkPool, MOST_DATA_ROOM, Size};
 use io::{Claim, Devices, Limits, NoDevices, OpenError, Port};
-use packet::Pool;
+use packet::{BufferSource, Pool};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// Buffers on top of what the rings of all ports hold: batches under way, queues of the configuration, caches.
+/// Buffers on top of what the rings of all ports hold: batches under way, queues of the configuration, caches, rings of
+/// ports that are attached later.
 const SPARE_BUFFERS: u32 = 32_768;
 /// Buffers that rings may take, as long as it is not known which ports there will be.
 const RING_BUFFERS: u32 = 8_192;
@@ -90,6 +91,17 @@ impl Devices for DpdkDevices {
         let result = state.start();
         if result.is_err() {
             state.close();
+        }
+        result
+    }
+
+    fn attach(&self, name: &str, claim: Claim) -> Result<Arc<dyn Port>, OpenError> {
+        let mut state = self.lock();
+        let index = state.find(name, &self.options)?;
+        let result = state.attach(index, claim);
+        if result.is_err() && state.devices.get(index).is_some_and(|device| device.port().is_none()) {
+            // It is as if nobody had named it.
+            state.devices.remove(index).close();
         }
         result
     }
@@ -185,6 +197,37 @@ impl State {
             device.start(&eal, &pool)?;
         }
         Ok(())
+    }
+
+    /// Starts a device beside those that run, and warns of what it is not.
+    fn attach(&mut self, index: usize, claim: Claim) -> Result<Arc<dyn Port>, OpenError> {
+        let Some(eal) = self.eal.clone() else { return Err(OpenError::new("DPDK is not running", "")) };
+        let (eal, pool) = (eal?, self.pool()?);
+        let data_room = pool.data_room().try_into().unwrap_or(u16::MAX);
+        let Some(device) = self.devices.get_mut(index) else {
+            return Err(OpenError::new("the devices were closed", ""));
+        };
+        if device.port().is_none() {
+            device.claim(claim)?;
+            device.settle_mtu();
+            device.settle_buffers(data_room)?;
+            if device.frame_room() > u32::from(data_room) {
+                let (name, room) = (device.name(), device.frame_room());
+                let message = format!(
+                    "{name}: its frames need buffers of {room} bytes, those there are have {data_room}"
+                );
+                return Err(OpenError::new(message, "lower its MTU, or start with it"));
+            }
+            device.plug(&eal)?;
+            device.start(&eal, &pool)?;
+            device.warning().into_iter().for_each(|warning| eprintln!("warning: {warning}"));
+        }
+        let port = device.port().cloned().ok_or_else(|| OpenError::new("the device is not started", ""))?;
+        let has = port.queues();
+        if has.rx_queues < claim.rx_queues || has.tx_queues < claim.tx_queues {
+            return Err(OpenError::new(format!("{} was started with fewer queues", port.name()), ""));
+        }
+        Ok(port)
     }
 
     /// The pool, made if it was not yet.

@@ -40,6 +40,8 @@ pub(crate) struct DpdkPool {
     size: Size,
     /// Buffers that went down with a driver.
     sunk: AtomicUsize,
+    /// Buffers that go down with each receive queue of an XDP socket; 0 while there is none.
+    xdp_queue: AtomicUsize,
     eal: Arc<Eal>,
 }
 
@@ -81,12 +83,27 @@ impl DpdkPool {
             ));
         };
         install_foreign(&Taker);
-        Ok(DpdkPool { raw, size, sunk: AtomicUsize::new(0), eal: eal.clone() })
+        Ok(DpdkPool {
+            raw,
+            size,
+            sunk: AtomicUsize::new(0),
+            xdp_queue: AtomicUsize::new(0),
+            eal: eal.clone(),
+        })
     }
 
     /// A driver closed without giving back these buffers.
     pub(crate) fn sink(&self, buffers: usize) {
         self.sunk.fetch_add(buffers, Ordering::Relaxed);
+    }
+
+    /// Buffers that the driver of XDP sockets took for so many queues, and will not give back; `measured` is what went
+    /// while it started. The first measurement holds: later ones may be made while packets come and go.
+    pub(crate) fn xdp_takes(&self, queues: u16, measured: usize) -> usize {
+        let queues = usize::from(queues.max(1));
+        let known =
+            self.xdp_queue.compare_exchange(0, measured / queues, Ordering::Relaxed, Ordering::Relaxed);
+        known.map_or_else(|each| each * queues, |_| measured)
     }
 
     /// Buffers that somebody still owns, once all ports are closed.

@@ -174,7 +174,8 @@ impl DpdkPort {
         let words = listener.words();
         let driver = info(id).map(|i| i.driver).unwrap_or_default();
         if driver == XDP {
-            port.sunk = pool.in_use().saturating_sub(before);
+            let measured = pool.in_use().saturating_sub(before);
+            port.sunk = pool.xdp_takes(setup.device_rx_queues, measured);
         }
         result.map_err(|(what, code)| {
             port.stop();

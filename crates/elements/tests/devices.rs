@@ -245,3 +245,40 @@ fn few_packets_wait_for_more_but_not_for_ever() {
         assert_eq!([1, 2, 3, 5, 6].map(|tenths| sent_after(timeout, tenths)), [0, 0, 3, 3, 6], "{timeout}");
     }
 }
+
+/// A device that is attached while the router runs; until then what is sent there is lost by name.
+#[test]
+fn a_device_can_come_later() {
+    for workers in [1, 2] {
+        let mut bed = Bed::new(
+            "in :: FromDPDKDevice(-) -> ToDPDKDevice(b); FromDPDKDevice(b) -> out :: ToDPDKDevice(-);",
+            workers,
+            2,
+            2,
+        )
+        .unwrap();
+        let pool = bed.devices.pool();
+        assert!(bed.port("b").inject(&pool, 0, &frame(1, 1)));
+        bed.bench.run().unwrap();
+        assert_eq!(bed.bench.losses(), ["out.no_device = 1"]);
+        for name in ["", "-", "nothing"] {
+            assert!(bed.bench.write("in.attach", name).is_err(), "{name}");
+        }
+        for element in ["in", "out"] {
+            bed.bench.write(&format!("{element}.attach"), "a").unwrap();
+            assert!(
+                bed.bench
+                    .write(&format!("{element}.attach"), "a")
+                    .unwrap_err()
+                    .contains("a is attached already")
+            );
+        }
+        for i in 0..50 {
+            assert!(bed.port("a").inject(&pool, 0, &frame(i % FLOWS, u16::from(i))));
+            assert!(bed.port("b").inject(&pool, 0, &frame(i % FLOWS, u16::from(i))));
+        }
+        bed.bench.run().unwrap();
+        assert_eq!((bed.port("a").sent().len(), bed.port("b").sent().len()), (50, 50), "{workers}");
+        bed.bench.end().unwrap();
+    }
+}

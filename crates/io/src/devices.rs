@@ -25,7 +25,8 @@ impl OpenError {
 /// The devices of this process.
 ///
 /// Order of use: elements call [`Devices::limits`] and [`Devices::claim`] while they are configured; the router calls
-/// [`Devices::start`] once; elements then get their [`Port`]s with [`Devices::port`] while they are initialised.
+/// [`Devices::start`] once; elements then get their [`Port`]s with [`Devices::port`] while they are initialised. Further
+/// devices can be had later by [`Devices::attach`], from any thread.
 pub trait Devices: Send + Sync {
     /// What the device can do.
     ///
@@ -50,6 +51,14 @@ pub trait Devices: Send + Sync {
     /// # Errors
     /// If it was never claimed or started.
     fn port(&self, name: &str) -> Result<Arc<dyn Port>, OpenError>;
+
+    /// Sets up and starts a device while the others run; one that is started already is given as it is.
+    ///
+    /// # Errors
+    /// If there is no such device, or it refuses, or it was started with fewer queues.
+    fn attach(&self, name: &str, _: Claim) -> Result<Arc<dyn Port>, OpenError> {
+        Err(OpenError::new(format!("{name}: these devices cannot be added to while they run"), ""))
+    }
 
     /// All started ports.
     fn ports(&self) -> Vec<Arc<dyn Port>> {

@@ -153,6 +153,12 @@ impl Devices for MemoryDevices {
         Ok(())
     }
 
+    fn attach(&self, name: &str, claim: Claim) -> Result<Arc<dyn Port>, OpenError> {
+        self.claim(name, claim)?;
+        self.start()?;
+        self.port(name)
+    }
+
     fn port(&self, name: &str) -> Result<Arc<dyn Port>, OpenError> {
         self.find(name).map(|p| Arc::new(Handle(p)) as Arc<dyn Port>)
     }

@@ -49,9 +49,13 @@ impl<A: In> Half<'_, A> {
             let single = view.single_way(*id).and_then(|hop| view.adjacency::<A>(hop.link, hop.gateway?));
             note(standing_for(OBJECTS + id), single);
         }
-        // Objects that went.
+        // Objects that went, and neighbours of interfaces that did.
+        let is_no_port =
+            |port: u32| port <= u16::MAX.into() && view.ports.values().all(|other| *other != port);
         let is_gone = |hop: &NextHop| {
-            changes.are_all && object_number(hop.port).is_some_and(|id| !changes.objects.contains(&id))
+            changes.are_all
+                && (object_number(hop.port).is_some_and(|id| !changes.objects.contains(&id))
+                    || (changes.every && is_no_port(hop.port)))
         };
         let gone = self.adjacencies.known().into_iter().map(|(hop, _)| hop).filter(is_gone);
         news.adjacencies.extend(gone.map(|hop| (hop, None)));

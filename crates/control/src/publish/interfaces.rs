@@ -24,7 +24,7 @@ pub struct VrfState {
 
 /// See the module.
 pub struct Places {
-    /// Interface numbers of the twins in the kernel, by port.
+    /// Interface numbers of the twins in the kernel, by port; 0 for ports without one.
     twins: Vec<u32>,
     /// What workers read; without it there are no VLANs and no VRFs.
     table: Option<Arc<Interfaces>>,
@@ -53,7 +53,7 @@ impl Places {
             table,
             numbers: HashMap::new(),
             counts: HashMap::new(),
-            ports: twins.iter().copied().zip(0..).collect(),
+            ports: by_link(twins),
             links: twins.to_vec(),
             port_of: (0..).take(twins.len()).collect(),
             vrfs: BTreeMap::new(),
@@ -66,7 +66,25 @@ impl Places {
 
     /// The number in the kernel of a port's twin.
     pub fn twin(&self, port: usize) -> Option<u32> {
-        self.twins.get(port).copied()
+        self.twins.get(port).copied().filter(|twin| *twin != 0)
+    }
+
+    /// Another interface is the twin of a port, which may be a new one; 0: none. Returns the port's number, if it can have
+    /// one: adjacencies have 16 bits for it, and where there are VLANs their numbers follow those of the first ports.
+    pub fn set_twin(&mut self, port: usize, twin: u32) -> Option<u32> {
+        let number = u16::try_from(port).ok()?;
+        if port >= self.twins.len() {
+            if self.table.is_some() {
+                return None;
+            }
+            self.twins.resize(port + 1, 0);
+            self.port_of = (0..=number).collect();
+        }
+        self.twins[port] = twin;
+        if self.table.is_none() {
+            (self.ports, self.links) = (by_link(&self.twins), self.twins.clone());
+        }
+        Some(number.into())
     }
 
     /// Looks at the kernel's interfaces anew. Returns VRFs that no interface is in any more. What has changed is shown to
@@ -84,7 +102,7 @@ impl Places {
                 self.tags(kernel, link, DEPTH).map(|(port, tags)| (index, port, tags))
             })
             .collect();
-        self.ports = self.twins.iter().copied().zip(0..).collect();
+        self.ports = by_link(&self.twins);
         self.links = self.twins.clone();
         self.links.resize(self.twins.len() + self.numbers.len(), 0);
         for (index, port, tags) in vlans {
@@ -202,6 +220,11 @@ impl Places {
             self.warned = true;
         }
     }
+}
+
+/// Port numbers by the twins' numbers in the kernel.
+fn by_link(twins: &[u32]) -> BTreeMap<u32, u32> {
+    twins.iter().copied().zip(0..).filter(|(twin, _)| *twin != 0).collect()
 }
 
 /// Name and table of the VRF that an interface is in.

@@ -98,6 +98,7 @@ pub struct Counts {
 pub struct Publisher {
     tables: Tables,
     places: Places,
+    ports_changed: bool,
     started: bool,
     /// Interfaces as they were last looked at.
     links: HashMap<u32, LinkState>,
@@ -139,7 +140,8 @@ struct Half<'a, A: Address> {
 
 impl Publisher {
     /// A publisher for tables that are still empty, or as an earlier one left them: then what is in them and has not been
-    /// told yet stays until [`sweep`](Self::sweep). `ports` are the interface numbers of the twins, by port.
+    /// told yet stays until [`sweep`](Self::sweep). `ports` are the interface numbers of the twins, by
+    /// port; 0 for none.
     pub fn new(tables: Tables, ports: &[u32]) -> Publisher {
         Publisher::with_interfaces(tables, ports, None)
     }
@@ -152,6 +154,7 @@ impl Publisher {
         Publisher {
             tables,
             places: Places::new(ports, interfaces),
+            ports_changed: false,
             started: false,
             links: HashMap::new(),
             dirty4: Vec::new(),
@@ -169,7 +172,8 @@ impl Publisher {
     /// Publishes what has changed in `kernel`, and in `frr` if routes come from there. True if there is more to do,
     /// because there was very much.
     pub fn publish(&mut self, kernel: &mut Model, mut frr: Option<&mut Model>, reader: &mut Reader) -> bool {
-        let News { links, neighbours, objects, gone, near, from4, from6 } = self.news(kernel, frr.as_deref_mut());
+        let News { links, neighbours, objects, gone, near, from4, from6 } =
+            self.news(kernel, frr.as_deref_mut());
         let mut vrfs = std::mem::take(&mut self.places.vrfs);
         let view = View {
             kernel,
@@ -285,6 +289,13 @@ impl Publisher {
         self.cables_changed |= if carrier { self.cut.remove(&port) } else { self.cut.insert(port) };
     }
 
+    /// Another interface is the twin of a port from the next publication on; 0: none.
+    pub fn set_port(&mut self, port: usize, twin: u32) {
+        let Some(number) = self.places.set_twin(port, twin) else { return };
+        self.cut.remove(&number);
+        self.ports_changed = true;
+    }
+
     /// Neighbours that groups would like to use and Linux does not know: it is to find them out.
     pub fn wanted(&self) -> impl Iterator<Item = (u32, IpAddr)> {
         self.wanted.iter().copied()
@@ -312,6 +323,9 @@ impl Publisher {
 
     /// What interfaces have changed in that decides where packets go: nothing, their address, or how they can be used.
     fn changed_links(&mut self, kernel: &mut Model) -> LinkNews {
+        if std::mem::take(&mut self.ports_changed) {
+            return self.all_links(kernel);
+        }
         let mut news = LinkNews::None;
         for index in kernel.links.take_changed() {
             let new = kernel.links.get(index).map(LinkState::from);

@@ -9,13 +9,14 @@
 //!
 //! # Arguments
 //! - `NODE`: number of this node.
-//! - `NODES`: nodes of a full mesh. Or `FLY`: `k n` for a k-ary n-fly.
+//! - `NODES`: nodes of a full mesh, at most. Or `FLY`: `k n` for a k-ary n-fly.
+//! - `MEMBERS`: the nodes that there are, such as `0 1 2`; links to others carry nothing. Default: all.
 //! - `PORTS`: lines of each node that has lines. Default 1.
 //! - `LINKS`: the nodes at the other ends of the links, in the order of their inputs and outputs, such as `0 2 3`.
 //!   Default: all neighbours, in ascending order.
 //! - `LINE_RATE`: rate R of a line, such as `10Gbps`. Each frame counts 24 bytes more than it has, as on a wire.
 //! - `LINK_RATE`: rate of an internal link. Default: what carries every admissible matrix, 2 `PORTS` R / k, with k links
-//!   out of a node (the one to itself counts).
+//!   out of a node (the one to itself counts, and of a full mesh those to members).
 //! - `ORDER`: `strict`, `flowlet`, `spray` or `single-path`. Default `strict`.
 //! - `POLICY`: `adaptive`, or to compare with it `direct-vlb`, `vlb` or `flow-hash`. Default `adaptive`.
 //! - `ADJACENCIES`, `ADJACENCIES6`: the names of the tables that `AdjacencyRewrite` and `IP6AdjacencyRewrite` use. Default
@@ -62,6 +63,7 @@
 //! | `traffic` | r | packets and bytes: for own lines, sent directly, sent to relays, relayed for others, received |
 //! | `streams` | r | for each input node: what its resequencer has delivered, holds, gave up and refused; spread of delays |
 //! | `drain` | rw | true: the others choose this node as relay no more |
+//! | `members` | rw | the nodes that there are |
 //!
 //! # Losses
 //! At the input node:
@@ -98,9 +100,11 @@
 //!   -> cluster :: ClusterSwitch(NODE 0, NODES 1, LINE_RATE 1Gbps) -> c :: Counter -> Discard;
 //! // c.count = 5
 //! // cluster.drain = false
+//! // cluster.members = 0
 //! ```
 
 use super::losses;
+use super::members::Members;
 use super::settings::Settings;
 use super::status::Status;
 use super::switch::LocalClusterSwitch;
@@ -116,6 +120,7 @@ pub struct ClusterSwitch {
     pub(super) adjacencies: Arc<Adjacencies>,
     pub(super) adjacencies6: Arc<Adjacencies>,
     drains: AtomicBool,
+    pub(super) members: Members,
     pub(super) status: Mutex<Status>,
 }
 
@@ -146,8 +151,10 @@ impl Class for ClusterSwitch {
             }
         }
         args.finish()?;
-        let (settings, drains) = (Arc::new(settings), AtomicBool::new(false));
-        Ok(ClusterSwitch { settings, adjacencies, adjacencies6, drains, status: Mutex::default() })
+        let (drains, status) = (AtomicBool::new(false), Mutex::default());
+        let members = Members::new(&settings.members);
+        let settings = Arc::new(settings);
+        Ok(ClusterSwitch { settings, adjacencies, adjacencies6, drains, members, status })
     }
 
     fn local(self: &Arc<Self>, _: &LocalCx) -> LocalClusterSwitch {
@@ -163,6 +170,11 @@ impl Class for ClusterSwitch {
         h.read("drain", |c| c.drains().to_string());
         h.write("drain", |c, text, _| {
             c.drains.store(value(text)?, Relaxed);
+            Ok(())
+        });
+        h.read("members", |c| c.members.text());
+        h.write("members", |c, text, _| {
+            c.members.set(c.settings.read_members(text)?);
             Ok(())
         });
     }

@@ -27,7 +27,7 @@ const TICKS_PER_MARK: u64 = 8;
 pub struct Neighbour {
     /// Its number.
     pub node: u16,
-    liveness: Liveness,
+    pub(super) liveness: Liveness,
     /// The nodes that it has links to.
     reaches: Neighbours,
     /// Those of them that packets may be sent to over it; `None` while it is not to get any itself.
@@ -35,7 +35,9 @@ pub struct Neighbour {
     /// When everyone knows what it reaches now.
     settles: Option<Nanos>,
     /// It asks not to be chosen as relay.
-    drains: bool,
+    pub(super) drains: bool,
+    /// It is one of the nodes that there are.
+    pub is_member: bool,
     /// Its life, as last heard.
     pub incarnation: Option<u8>,
     /// How far delays from here to there are apart, as measured there, in nanoseconds.
@@ -56,6 +58,7 @@ impl Neighbour {
             settled: None,
             settles: None,
             drains: false,
+            is_member: settings.members.contains(&node),
             incarnation: None,
             spread_there: 0,
             hellos: 0,
@@ -192,6 +195,10 @@ impl Switch {
             Some(Message::Hello { hears, drains, spread, stamp })
                 if header.source == self.neighbours[place].node =>
             {
+                if !self.neighbours[place].is_member {
+                    // It is about to be told that it is none, or we that it is one.
+                    return out.consume(Batch::one(packet));
+                }
                 let neighbour = &mut self.neighbours[place];
                 neighbour.hellos += 1;
                 neighbour.spread_there = u64::from(spread) * 1000;
@@ -222,7 +229,7 @@ impl Switch {
     }
 
     /// A link went up or down.
-    fn happened(&mut self, place: usize, event: Event, now: Nanos, out: &mut Out<'_>) {
+    pub(super) fn happened(&mut self, place: usize, event: Event, now: Nanos, out: &mut Out<'_>) {
         let settles = now.saturating_add(HELLOS_TO_SETTLE * self.settings.hello);
         let neighbour = &mut self.neighbours[place];
         neighbour.settled = None;
@@ -262,7 +269,7 @@ impl Switch {
             let outlet = link.and_then(|link| self.outlet_of.get(usize::from(link)).copied());
             self.second_ways[usize::from(node)] = outlet.unwrap_or(NONE);
         }
-        let (topology, me, rate) = (settings.topology, settings.me, settings.link_rate);
+        let (topology, me, rate) = (settings.topology, settings.me, self.link_rate);
         let mut links = Links::new(topology, rate);
         for link in (0..topology.radix()).filter(|&link| topology.peer(me, link) != me) {
             let settled = self.neighbour(topology.peer(me, link)).is_some_and(|n| n.settled.is_some());
@@ -328,6 +335,9 @@ impl Switch {
         let mut mine = Neighbours::new(self.settings.topology.nodes());
         self.neighbours.iter().filter(|n| n.is_up()).for_each(|n| mine.set(n.node, true));
         for place in 0..self.neighbours.len() {
+            if !self.neighbours[place].is_member {
+                continue;
+            }
             let Some(hears) = self.neighbours[place].liveness.hello(cx.now) else { continue };
             let node = self.neighbours[place].node;
             let spread = self.egress.spread(node, cx.now) / 1000;

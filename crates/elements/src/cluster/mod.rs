@@ -6,6 +6,7 @@ mod egress;
 mod ingress;
 mod links;
 mod losses;
+mod members;
 mod outlet;
 mod settings;
 mod status;

@@ -54,10 +54,15 @@ pub fn length(packet: &Packet) -> u32 {
     packet.len() as u32 + OVERHEAD
 }
 
+/// Bytes that may be sent in one go at this rate.
+fn burst(rate: u64) -> u32 {
+    u32::try_from(rate / 8 / BURSTS).unwrap_or(u32::MAX / 4).clamp(LEAST_BURST, u32::MAX / 4)
+}
+
 impl Outlet {
     /// An outlet by this output of this rate, for frames of `inputs` nodes, each of which may have `limit` bytes waiting.
     pub fn new(output: usize, rate: u64, inputs: u16, limit: u32) -> Outlet {
-        let burst = u32::try_from(rate / 8 / BURSTS).unwrap_or(u32::MAX / 4).clamp(LEAST_BURST, u32::MAX / 4);
+        let burst = burst(rate);
         Outlet {
             output,
             rate,
@@ -72,6 +77,13 @@ impl Outlet {
             packets: 0,
             bytes: 0,
         }
+    }
+
+    /// Changes the rate.
+    pub fn set_rate(&mut self, rate: u64) {
+        self.rate = rate;
+        self.burst = burst(rate);
+        self.bucket.set_rate(rate);
     }
 
     /// Frames that wait.

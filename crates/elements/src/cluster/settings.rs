@@ -26,8 +26,10 @@ pub struct Settings {
     pub links: Vec<u16>,
     /// Rate R of a line, bits per second.
     pub line_rate: u64,
-    /// Rate of a link, bits per second.
-    pub link_rate: u64,
+    /// Rate of a link, bits per second, if it does not follow from the number of members.
+    pub link_rate: Option<u64>,
+    /// The nodes that there are at first.
+    pub members: Vec<u16>,
     /// What order is kept.
     pub order: Order,
     /// The rule for paths.
@@ -115,13 +117,16 @@ impl Settings {
         let links = links(args, &topology, me);
         let Bandwidth(line_rate) = args.required_keyword("LINE_RATE");
         let line_rate = line_rate.saturating_mul(8);
-        let link_rate = args.keyword_if_given("LINK_RATE");
-        let link_rate =
-            link_rate.map_or(topology.link_rate(line_rate, ports), |Bandwidth(rate)| rate.saturating_mul(8));
-        for (name, rate) in [("LINE_RATE", line_rate), ("LINK_RATE", link_rate)] {
-            if rate < 8000 {
+        let link_rate = args.keyword_if_given("LINK_RATE").map(|Bandwidth(rate)| rate.saturating_mul(8));
+        for (name, rate) in [("LINE_RATE", Some(line_rate)), ("LINK_RATE", link_rate)] {
+            if rate.is_some_and(|rate| rate < 8000) {
                 args.error(name, "less than 1 kB/s");
             }
+        }
+        let members = args.keyword_if_given("MEMBERS").map(|Numbers(given)| given);
+        let members = members.unwrap_or_else(|| (0..topology.nodes()).collect());
+        if let Err(e) = check_members(&members, &topology, me) {
+            args.error("MEMBERS", e);
         }
         let control = args.keyword("CONTROL", 0);
         if control >= topology.edge_nodes() {
@@ -144,6 +149,7 @@ impl Settings {
             links,
             line_rate,
             link_rate,
+            members,
             order,
             policy,
             control,
@@ -155,6 +161,24 @@ impl Settings {
             gap: nanoseconds(args, "GAP", cluster::flowlet::PAPER_GAP),
             buffer: number(args, "BUFFER", 256_000, 1 << 14, 1 << 30),
         }
+    }
+
+    /// What a link carries, in bits per second, while there are so many nodes.
+    pub fn link_rate(&self, members: usize) -> u64 {
+        let mesh = u16::try_from(members).ok().and_then(|members| Topology::mesh(members).ok());
+        let topology = mesh.filter(|_| self.topology.is_mesh()).unwrap_or(self.topology);
+        self.link_rate.unwrap_or_else(|| topology.link_rate(self.line_rate, self.ports))
+    }
+
+    /// Reads the numbers of nodes, which can be all that there are.
+    ///
+    /// # Errors
+    /// What is wrong with them.
+    pub fn read_members(&self, text: &str) -> Result<Vec<u16>, String> {
+        let numbers: Result<Vec<u16>, _> = text.split_whitespace().map(str::parse).collect();
+        let members = numbers.map_err(|_| "numbers of nodes are wanted, such as 0 1 2".to_owned())?;
+        check_members(&members, &self.topology, self.me)?;
+        Ok(members)
     }
 
     /// Lines of this node.
@@ -224,6 +248,21 @@ fn topology(args: &mut Args) -> Topology {
         args.error(name, message);
         Topology::ONE
     })
+}
+
+/// Whether these can be the nodes that there are.
+fn check_members(members: &[u16], topology: &Topology, me: u16) -> Result<(), String> {
+    if !topology.is_mesh() && members.len() != usize::from(topology.nodes()) {
+        return Err("only in a full mesh nodes can be missing".to_owned());
+    }
+    for (place, node) in members.iter().enumerate() {
+        if *node >= topology.nodes() {
+            return Err(format!("no node {node}, there are {}", topology.nodes()));
+        } else if members[..place].contains(node) {
+            return Err(format!("node {node} twice"));
+        }
+    }
+    if members.contains(&me) { Ok(()) } else { Err(format!("without node {me}, which is this one")) }
 }
 
 /// The nodes at the ends of the links: those that are given, which must be neighbours, or all.
@@ -299,6 +338,16 @@ mod tests {
         check(
             "NODE 1, NODES 3, LINE_RATE 1Gbps, LINKS 0 1 0 7",
             &["node 1 is no neighbour", "two links to node 0", "node 7 is no neighbour"],
+        );
+        check("NODE 0, NODES 1, LINE_RATE 1Gbps, MEMBERS 0 1", &["MEMBERS: no node 1, there are 1"]);
+        check("NODE 0, NODES 1, LINE_RATE 1Gbps, MEMBERS 0 0", &["MEMBERS: node 0 twice"]);
+        check(
+            "NODE 0, NODES 2, LINE_RATE 1Gbps, LINKS, MEMBERS 1",
+            &["MEMBERS: without node 0, which is this one"],
+        );
+        check(
+            "NODE 0, FLY 2 2, LINE_RATE 1Gbps, MEMBERS 0",
+            &["MEMBERS: only in a full mesh nodes can be missing"],
         );
     }
 }

@@ -59,6 +59,7 @@ pub struct LinkStatus {
     incarnation: Option<u8>,
     hellos: u64,
     downs: u64,
+    is_member: bool,
 }
 
 /// An input node.
@@ -80,6 +81,8 @@ pub struct Status {
     traffic: Traffic,
     /// By input node.
     streams: Vec<StreamStatus>,
+    /// The nodes that there are.
+    members: Vec<u16>,
 }
 
 impl Status {
@@ -110,7 +113,7 @@ impl Status {
                 "waiting_packets",
                 "waiting_bytes",
             ],
-            rows: self.links.iter().zip(outlets).map(row).collect(),
+            rows: self.links.iter().zip(outlets).filter(|(link, _)| link.is_member).map(row).collect(),
         }
     }
 
@@ -183,7 +186,8 @@ impl Status {
             ];
             std::iter::once(Cell::from(node)).chain(numbers.map(Cell::Number)).collect()
         };
-        let others = (0_u16..).zip(&self.streams).filter(|(node, _)| *node != settings.me);
+        let is_there = |node: u16| node != settings.me && self.members.contains(&node);
+        let others = (0_u16..).zip(&self.streams).filter(|(node, _)| is_there(*node));
         Table {
             name: "cluster_streams",
             columns: &[
@@ -234,8 +238,10 @@ impl Switch {
             incarnation: neighbour.incarnation,
             hellos: neighbour.hellos,
             downs: neighbour.downs,
+            is_member: neighbour.is_member,
         }));
         status.weights.clone_from(&self.weights);
+        status.members.clone_from(&self.members);
         status.traffic = self.traffic;
         status.streams.clear();
         for node in 0..self.settings.topology.edge_nodes() {

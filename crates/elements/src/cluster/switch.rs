@@ -118,6 +118,12 @@ pub struct Switch {
     pub(super) second_ways: Box<[u16]>,
     pub(super) egress: Egress,
     pub(super) traffic: Traffic,
+    /// Rate of a link, bits per second.
+    pub(super) link_rate: u64,
+    /// The nodes that there are.
+    pub(super) members: Vec<u16>,
+    /// Which change of the members was the last to be taken in.
+    pub(super) members_version: u64,
     /// What the weights of links are now, by output node.
     pub(super) weights: Vec<Vec<u8>>,
     pub(super) is_mesh: bool,
@@ -146,8 +152,8 @@ impl Switch {
                 topology.link_to(settings.me, node).and_then(|link| outlet_of.get_mut(usize::from(link)));
             link.into_iter().for_each(|outlet| *outlet = (own + place) as u16);
         }
-        let rates =
-            (0..own).map(|_| settings.line_rate).chain(settings.links.iter().map(|_| settings.link_rate));
+        let link_rate = settings.link_rate(settings.members.len());
+        let rates = (0..own).map(|_| settings.line_rate).chain(settings.links.iter().map(|_| link_rate));
         let outlets =
             rates.enumerate().map(|(output, rate)| Outlet::new(output, rate, edge, settings.buffer));
         let new_neighbour = |&node| Neighbour::new(node, &settings);
@@ -179,6 +185,9 @@ impl Switch {
             towards: topology.forwarding_table(settings.me).into(),
             egress: Egress::new(&settings),
             traffic: Traffic::default(),
+            link_rate,
+            members: settings.members.clone(),
+            members_version: 0,
             weights: vec![Vec::new(); edge.into()],
             is_mesh,
             is_strict: settings.order == Order::Strict,
@@ -305,6 +314,7 @@ impl Switch {
     fn tick(&mut self, cx: &Cx<'_>, out: &mut Out<'_>) {
         self.ticked = cx.now;
         self.ticks += 1;
+        self.look_after_members(cx.now, out);
         self.look_after_links(cx, out);
         if self.is_strict {
             self.send_markers(cx, out);
@@ -329,6 +339,7 @@ impl Element for LocalClusterSwitch {
         let switch = &mut self.switch;
         switch.advanced = cx.now;
         switch.begin(cx.now);
+        switch.set_rates(switch.settings.members.len());
         switch.learn(cx.now, out);
         switch.tick(cx, out);
         switch.publish(cx.now);
@@ -376,7 +387,7 @@ fn chooser_config(settings: &Settings) -> Config {
     Config {
         nodes: topology.edge_nodes().into(),
         links: topology.radix().into(),
-        link_rate: settings.link_rate,
+        link_rate: settings.link_rate(settings.members.len()),
         gap,
         ..Config::mesh(
             topology.edge_nodes(),

@@ -87,7 +87,16 @@ impl Class for FromDevice {
         let span = args.span_of("DEVNAME");
         args.finish()?;
         let burst = burst.clamp(1, Batch::MAX);
-        let wish = RxWish { device: (device, span), first_queue, queues, claim, burst, active, force_ip };
+        let wish = RxWish {
+            device: (device, span),
+            first_queue,
+            queues,
+            claim,
+            burst,
+            active,
+            force_ip,
+            may_be_later: false,
+        };
         Ok(FromDevice { rx: RxPort::claim(wish, cx)? })
     }
 

@@ -4,7 +4,8 @@
 //! - `PORT`: the device: a Linux interface (`eth1`, by an XDP socket where one will do; `af_xdp:eth1` by one in any
 //!   case, `af_packet:eth1` by a raw socket), a tap to be made (`tap:rb0`), a PCI address (`0000:3b:00.0`), a DPDK port
 //!   number, or a virtual device with its arguments in quotes (`"net_tap0,iface=tap0"`). Linux does not see what comes
-//!   in by an XDP socket, and puts IP fragments together that come in by a raw one.
+//!   in by an XDP socket, and puts IP fragments together that come in by a raw one. `-` is none yet: it is attached while
+//!   the router runs.
 //! - `QUEUE`: the first receive queue to read; -1 = 0. Default -1.
 //! - `N_QUEUES`: how many queues to read; -1 = one per worker, as far as the device has them. Default -1, and 1 if a
 //!   `QUEUE` is given.
@@ -30,6 +31,7 @@
 //! | `byte_count` | r | bytes that the device has received by all its queues; 0 if it counts none |
 //! | `reset_counts` | w | both start from 0 again |
 //! | `active` | rw | see `ACTIVE` |
+//! | `attach` | w | the device, if it is `-` in the configuration: it is opened, and one queue of it is read from then on |
 //! | `hw_count`, `hw_bytes` | r | what the device says it has received |
 //! | `hw_dropped`, `hw_errors` | r | packets that the device dropped because nobody took them or there was no buffer; faulty packets |
 //! | `xstats` | r | the device's own counts, all or the one whose name is given |
@@ -123,8 +125,16 @@ impl Class for FromDpdkDevice {
         let span = args.span_of("PORT");
         args.finish()?;
         let burst = burst.clamp(1, Batch::MAX);
-        let wish =
-            RxWish { device: (device, span), first_queue, queues, claim, burst, active, force_ip: false };
+        let wish = RxWish {
+            device: (device, span),
+            first_queue,
+            queues,
+            claim,
+            burst,
+            active,
+            force_ip: false,
+            may_be_later: true,
+        };
         Ok(FromDpdkDevice { rx: RxPort::claim(wish, cx)? })
     }
 
@@ -138,6 +148,11 @@ impl Class for FromDpdkDevice {
 
     fn handlers(h: &mut Handlers<FromDpdkDevice>) {
         rx_handlers(h);
+        h.write("attach", |c, text, cx| {
+            c.rx.attach(text.trim())?;
+            cx.wake();
+            Ok(())
+        });
     }
 
     fn waits_for_outside(&self) -> bool {

@@ -11,7 +11,7 @@ use graph::{
     Class, ConfigErrors, Configure, Cx, Element, Handlers, Initialize, LocalCx, Loss, Out, Span, Up, value,
 };
 use io::pcap::LinkType;
-use io::{Claim, Port, Received, RxQueue};
+use io::{Claim, Devices, Port, Received, RxQueue};
 use packet::wire::ethernet::{self, Mac};
 use packet::{Batch, PacketType};
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::Relaxed};
@@ -23,6 +23,9 @@ pub const LOSSES: &[&str] = &["oversized", "no_buffer", "rx_error"];
 pub const LOSSES_IP: &[&str] = &["oversized", "no_buffer", "rx_error", "not_ip"];
 const RX_ERROR: usize = 2;
 const NOT_IP: Loss = Loss(3);
+
+/// In place of a device: there is none yet, and the handler `attach` will name it.
+pub const LATER: &str = "-";
 
 /// What a configuration asks for.
 #[derive(Clone, Debug, Default)]
@@ -41,6 +44,8 @@ pub struct RxWish {
     pub active: bool,
     /// Deliver IP packets only, with the IP header marked.
     pub force_ip: bool,
+    /// The device may be [`LATER`].
+    pub may_be_later: bool,
 }
 
 /// A device from which packets are received.
@@ -57,11 +62,30 @@ pub struct RxPort {
     waiting: Mutex<Vec<(usize, Box<dyn RxQueue>)>>,
     /// Queues from which something may still come.
     open: AtomicUsize,
+    /// Those that may be attached later.
+    later: Option<Arc<dyn Devices>>,
 }
 
 /// Counts in words: `1 receive queue`, `2 receive queues`.
 pub fn count_of(n: u16, what: &str) -> String {
     format!("{n} {what} queue{}", if n == 1 { "" } else { "s" })
+}
+
+/// Claims a device, and says how many of its queues are read.
+fn queues(wish: &RxWish, cx: &Configure<'_>) -> Result<u16, ConfigErrors> {
+    let (device, span) = (wish.device.0.as_str(), wish.device.1);
+    let limits = cx.devices.limits(device).map_err(|e| ConfigErrors::open(span, e))?;
+    let left = limits.rx_queues.saturating_sub(wish.first_queue);
+    let workers = u16::try_from(cx.active.len()).unwrap_or(u16::MAX).max(1);
+    let queues = wish.queues.map_or(workers.min(left), |(n, _)| n);
+    if queues == 0 || queues > left {
+        let span = wish.queues.map_or(span, |(_, s)| s);
+        let has = count_of(limits.rx_queues, "receive");
+        return Err(ConfigErrors::new(span, format!("device '{device}' has {has}")));
+    }
+    let claim = Claim { rx_queues: wish.first_queue + queues, ..wish.claim };
+    cx.devices.claim(device, claim).map_err(|e| ConfigErrors::open(span, e))?;
+    Ok(queues)
 }
 
 impl RxPort {
@@ -70,18 +94,8 @@ impl RxPort {
     /// # Errors
     /// If there is no such device or it has too few queues.
     pub fn claim(wish: RxWish, cx: &Configure<'_>) -> Result<Arc<RxPort>, ConfigErrors> {
-        let (device, span) = (wish.device.0.as_str(), wish.device.1);
-        let limits = cx.devices.limits(device).map_err(|e| ConfigErrors::open(span, e))?;
-        let left = limits.rx_queues.saturating_sub(wish.first_queue);
-        let workers = u16::try_from(cx.active.len()).unwrap_or(u16::MAX).max(1);
-        let queues = wish.queues.map_or(workers.min(left), |(n, _)| n);
-        if queues == 0 || queues > left {
-            let span = wish.queues.map_or(span, |(_, s)| s);
-            let has = count_of(limits.rx_queues, "receive");
-            return Err(ConfigErrors::new(span, format!("device '{device}' has {has}")));
-        }
-        let claim = Claim { rx_queues: wish.first_queue + queues, ..wish.claim };
-        cx.devices.claim(device, claim).map_err(|e| ConfigErrors::open(span, e))?;
+        let is_later = wish.may_be_later && wish.device.0 == LATER;
+        let queues = if is_later { 1 } else { queues(&wish, cx)? };
         Ok(Arc::new(RxPort {
             active: AtomicBool::new(wish.active),
             wish,
@@ -92,6 +106,7 @@ impl RxPort {
             port: OnceLock::new(),
             waiting: Mutex::default(),
             open: AtomicUsize::new(usize::from(queues)),
+            later: is_later.then(|| cx.devices.clone()),
         }))
     }
 
@@ -101,38 +116,58 @@ impl RxPort {
     /// If one is taken already.
     pub fn open(&self, cx: &Initialize<'_>) -> Result<(), ConfigErrors> {
         let (device, span) = (self.wish.device.0.as_str(), self.wish.device.1);
+        if self.later.is_some() {
+            return Ok(());
+        }
         let port = cx.devices.port(device).map_err(|e| ConfigErrors::open(span, e))?;
+        self.take(port).map_err(|text| ConfigErrors::new(span, text))
+    }
+
+    /// Names the device of an element that has none yet, and starts it.
+    ///
+    /// # Errors
+    /// What to tell the user.
+    pub fn attach(&self, device: &str) -> Result<(), String> {
+        let Some(devices) = &self.later else {
+            return Err("only an element whose device is - can get one while the router runs".to_owned());
+        };
+        attachable(self.port.get(), device)?;
+        let claim = Claim { rx_queues: 1, ..self.wish.claim };
+        let port = devices.attach(device, claim).map_err(|e| e.message)?;
+        self.take(port)
+    }
+
+    /// Takes its queues.
+    fn take(&self, port: Arc<dyn Port>) -> Result<(), String> {
+        let device = port.name().to_owned();
         let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
         for i in 0..self.queues {
             let queue = self.wish.first_queue + i;
             let Some(rx) = port.take_rx(queue) else {
-                let text = format!("receive queue {queue} of '{device}' is read by another element");
-                return Err(ConfigErrors::new(span, text));
+                return Err(format!("receive queue {queue} of '{device}' is read by another element"));
             };
             let worker = self.workers.get(usize::from(i) % self.workers.len().max(1)).copied().unwrap_or(0);
             waiting.push((worker, rx));
         }
-        // Initialised once, so it cannot be set yet.
+        // The lock is held, and who comes second finds no queue.
         let _ = self.port.set(port);
         Ok(())
     }
 
     /// The part of one worker.
     pub fn local(self: &Arc<Self>, cx: &LocalCx) -> LocalRx {
-        let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
-        let mine = waiting.extract_if(.., |(worker, _)| *worker == cx.worker);
-        let queues: Vec<Queue> = mine.map(|(_, rx)| Queue { rx, seen: Vec::new() }).collect();
-        let spread = usize::from(self.queues) < self.workers.len() && !queues.is_empty();
-        LocalRx {
+        let mut local = LocalRx {
             burst: self.wish.burst,
-            plain: !(spread || cx.annotations || self.wish.force_ip),
+            plain: !(cx.annotations || self.wish.force_ip),
             count: self.counts.cell(cx.worker).unwrap_or_default(),
-            mac: self.port.get().and_then(|p| p.mac()),
-            queues,
-            steer: spread.then(|| Steer::new(&self.workers)),
+            mac: None,
+            queues: Vec::new(),
+            steer: None,
             annotations: cx.annotations,
             shared: self.clone(),
-        }
+        };
+        local.take_queues(cx.worker);
+        local
     }
 
     /// The device, once it is open.
@@ -203,7 +238,30 @@ pub struct LocalRx {
     mac: Option<Mac>,
 }
 
+/// Whether an element without a device may get this one: not if it has another.
+pub fn attachable(has: Option<&Arc<dyn Port>>, device: &str) -> Result<(), String> {
+    match has {
+        Some(port) => Err(format!("{} is attached already", port.name())),
+        None if device.is_empty() || device == LATER => Err("the name of a device is wanted".to_owned()),
+        None => Ok(()),
+    }
+}
+
 impl LocalRx {
+    /// Takes the queues that are meant for this worker, if there are any.
+    #[cold]
+    fn take_queues(&mut self, worker: usize) {
+        let shared = &self.shared;
+        let mut waiting = shared.waiting.lock().unwrap_or_else(PoisonError::into_inner);
+        let mine = waiting.extract_if(.., |(of, _)| *of == worker);
+        self.queues.extend(mine.map(|(_, rx)| Queue { rx, seen: Vec::new() }));
+        if !self.queues.is_empty() && usize::from(shared.queues) < shared.workers.len() {
+            self.steer = Some(Steer::new(&shared.workers));
+            self.plain = false;
+        }
+        self.mac = shared.port.get().and_then(|port| port.mac());
+    }
+
     /// One burst from one queue. True if there was something.
     #[inline(always)]
     fn poll(&mut self, queue: usize, cx: &Cx<'_>, out: &mut Out<'_>) -> bool {
@@ -229,6 +287,9 @@ impl LocalRx {
     /// there was something.
     #[inline(never)]
     fn poll_all(&mut self, cx: &Cx<'_>, out: &mut Out<'_>) -> bool {
+        if self.queues.is_empty() && self.shared.later.is_some() {
+            self.take_queues(cx.worker);
+        }
         let several = self.queues.len() > 1;
         let mut useful = false;
         let mut i = 0;

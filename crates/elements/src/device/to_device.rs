@@ -68,7 +68,7 @@ impl Class for ToDevice {
         let queues = Some((1, args.span_of("QUEUE")));
         let span = args.span_of("DEVNAME");
         args.finish()?;
-        let wish = TxWish { device: (device, span), first_queue: queue, queues, claim };
+        let wish = TxWish { device: (device, span), first_queue: queue, queues, claim, may_be_later: false };
         Ok(ToDevice { tx: TxPort::claim(wish, cx)?, burst: burst.clamp(1, Batch::MAX) })
     }
 

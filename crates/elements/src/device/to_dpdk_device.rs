@@ -30,11 +30,13 @@
 //! | `byte_count` | r | bytes that the device has sent by all its queues, 0 if it counts none; also `n_sent_bytes` |
 //! | `dropped` | r | packets lost because the device was full; also `n_dropped` |
 //! | `reset_counts` | w | all start from 0 again |
+//! | `attach` | w | the device, if it is `-` in the configuration, as in `FromDPDKDevice`; one queue is used |
 //! | `hw_count`, `hw_bytes`, `hw_errors` | r | what the device says it has sent, and failed to send |
 //! | `xstats`, `mac`, `mtu`, `carrier`, `speed`, `duplex`, `device`, `driver`, `numa_node`, `nb_rx_queues`, `nb_tx_queues` | r | as in `FromDPDKDevice` |
 //!
 //! # Losses
 //! - `tx_full`: the device did not take the packet, and `IQUEUE` others were waiting.
+//! - `no_device`: none is attached yet.
 //!
 //! # Example
 //! ```click
@@ -45,7 +47,7 @@
 
 use super::from_dpdk_device::{FASTCLICK, queue_arguments};
 use super::keywords::ignore;
-use super::tx::{LOSSES, Sender, TxPort, TxWish, tx_handlers};
+use super::tx::{LOSSES, NO_DEVICE, Sender, TxPort, TxWish, tx_handlers};
 use graph::{
     ArgError, Args, Class, ConfigErrors, Configure, Cx, Element, FromArg, Handlers, Initialize, LocalCx,
     Nanos, Out, Spec, Text, Up,
@@ -119,7 +121,7 @@ impl Class for ToDpdkDevice {
         let span = args.span_of("PORT");
         args.finish()?;
         let burst = burst.clamp(1, Batch::MAX);
-        let wish = TxWish { device: (device, span), first_queue, queues, claim };
+        let wish = TxWish { device: (device, span), first_queue, queues, claim, may_be_later: true };
         Ok(ToDpdkDevice { tx: TxPort::claim(wish, cx)?, hold: hold.max(burst - 1), burst, timeout, blocking })
     }
 
@@ -139,6 +141,7 @@ impl Class for ToDpdkDevice {
 
     fn handlers(h: &mut Handlers<ToDpdkDevice>) {
         tx_handlers(h);
+        h.write("attach", |c, text, _| c.tx.attach(text.trim()));
     }
 }
 
@@ -174,8 +177,14 @@ impl LocalToDpdkDevice {
 
 impl Element for LocalToDpdkDevice {
     fn push(&mut self, _: usize, batch: Batch, cx: &Cx<'_>, out: &mut Out<'_>) {
+        if self.sender.is_none() {
+            self.sender = self.shared.tx.attached(cx.worker);
+        }
         let Some(sender) = &mut self.sender else {
-            return out.push_on(self.owner, 0, batch);
+            return match self.owner == cx.worker {
+                true => out.lose_all(batch, NO_DEVICE),
+                false => out.push_on(self.owner, 0, batch),
+            };
         };
         let enough = batch.len() >= self.burst && sender.len() == 0;
         let rest = if enough { sender.send_now(batch, out) } else { batch };

@@ -1,19 +1,21 @@
 //! Sending: what `ToDPDKDevice` and `ToDevice` have in common.
 
 use super::facts::{port_handlers, stat_handler};
-use super::rx::count_of;
+use super::rx::{LATER, attachable, count_of};
 use epoch::{Count, PerWorker, WorkerCell};
 use graph::{Class, ConfigErrors, Configure, Handlers, Initialize, LocalCx, Loss, Out, Span};
-use io::{Claim, Port, Sent, TxQueue};
+use io::{Claim, Devices, Port, Sent, TxQueue};
 use packet::Batch;
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 /// Why packets are lost at a sending element.
-pub const LOSSES: &[&str] = &["tx_full"];
+pub const LOSSES: &[&str] = &["tx_full", "no_device"];
 /// The device does not take them, and as many as may wait are waiting.
 pub const TX_FULL: Loss = Loss(0);
+/// There is no device yet.
+pub const NO_DEVICE: Loss = Loss(1);
 /// How often a blocking sender asks a full device before it gives up: well below a millisecond.
 const BLOCKING_TRIES: u32 = 4096;
 
@@ -28,6 +30,8 @@ pub struct TxWish {
     pub queues: Option<(u16, Span)>,
     /// What to ask of the device, queues not included.
     pub claim: Claim,
+    /// The device may be [`LATER`].
+    pub may_be_later: bool,
 }
 
 /// A device to which packets are sent.
@@ -43,6 +47,28 @@ pub struct TxPort {
     port: OnceLock<Arc<dyn Port>>,
     /// Queues not yet handed out to workers, by worker.
     waiting: Mutex<Vec<(usize, Box<dyn TxQueue>)>>,
+    /// Those that may be attached later.
+    later: Option<Arc<dyn Devices>>,
+}
+
+/// Claims a device, and says which worker has which queue.
+fn owners(wish: &TxWish, cx: &Configure<'_>) -> Result<Vec<usize>, ConfigErrors> {
+    let (device, span) = (wish.device.0.as_str(), wish.device.1);
+    let limits = cx.devices.limits(device).map_err(|e| ConfigErrors::open(span, e))?;
+    let left = limits.tx_queues.saturating_sub(wish.first_queue);
+    let workers = u16::try_from(cx.active.len()).unwrap_or(u16::MAX).max(1);
+    let queues = wish.queues.map_or(workers.min(left), |(n, _)| n);
+    if queues == 0 || queues > left {
+        let span = wish.queues.map_or(span, |(_, s)| s);
+        let has = count_of(limits.tx_queues, "transmit");
+        return Err(ConfigErrors::new(span, format!("device '{device}' has {has}")));
+    }
+    // More queues than workers are of no use: a queue has one owner.
+    let owners: Vec<usize> = cx.active.iter().copied().take(usize::from(queues)).collect();
+    let used = u16::try_from(owners.len()).unwrap_or(queues);
+    let claim = Claim { tx_queues: wish.first_queue + used, ..wish.claim };
+    cx.devices.claim(device, claim).map_err(|e| ConfigErrors::open(span, e))?;
+    Ok(owners)
 }
 
 impl TxPort {
@@ -51,21 +77,8 @@ impl TxPort {
     /// # Errors
     /// If there is no such device or it has too few queues.
     pub fn claim(wish: TxWish, cx: &Configure<'_>) -> Result<Arc<TxPort>, ConfigErrors> {
-        let (device, span) = (wish.device.0.as_str(), wish.device.1);
-        let limits = cx.devices.limits(device).map_err(|e| ConfigErrors::open(span, e))?;
-        let left = limits.tx_queues.saturating_sub(wish.first_queue);
-        let workers = u16::try_from(cx.active.len()).unwrap_or(u16::MAX).max(1);
-        let queues = wish.queues.map_or(workers.min(left), |(n, _)| n);
-        if queues == 0 || queues > left {
-            let span = wish.queues.map_or(span, |(_, s)| s);
-            let has = count_of(limits.tx_queues, "transmit");
-            return Err(ConfigErrors::new(span, format!("device '{device}' has {has}")));
-        }
-        // More queues than workers are of no use: a queue has one owner.
-        let owners: Vec<usize> = cx.active.iter().copied().take(usize::from(queues)).collect();
-        let used = u16::try_from(owners.len()).unwrap_or(queues);
-        let claim = Claim { tx_queues: wish.first_queue + used, ..wish.claim };
-        cx.devices.claim(device, claim).map_err(|e| ConfigErrors::open(span, e))?;
+        let is_later = wish.may_be_later && wish.device.0 == LATER;
+        let owners = if is_later { cx.active.iter().copied().take(1).collect() } else { owners(&wish, cx)? };
         Ok(Arc::new(TxPort {
             device: wish.device,
             first_queue: wish.first_queue,
@@ -75,6 +88,7 @@ impl TxPort {
             bytes_base: AtomicU64::new(0),
             port: OnceLock::new(),
             waiting: Mutex::default(),
+            later: is_later.then(|| cx.devices.clone()),
         }))
     }
 
@@ -84,27 +98,59 @@ impl TxPort {
     /// If one is taken already.
     pub fn open(&self, cx: &Initialize<'_>) -> Result<(), ConfigErrors> {
         let (device, span) = (self.device.0.as_str(), self.device.1);
+        if self.later.is_some() {
+            return Ok(());
+        }
         let port = cx.devices.port(device).map_err(|e| ConfigErrors::open(span, e))?;
+        self.take(port).map_err(|text| ConfigErrors::new(span, text))
+    }
+
+    /// Names the device of an element that has none yet, and starts it.
+    ///
+    /// # Errors
+    /// What to tell the user.
+    pub fn attach(&self, device: &str) -> Result<(), String> {
+        let Some(devices) = &self.later else {
+            return Err("only an element whose device is - can get one while the router runs".to_owned());
+        };
+        attachable(self.port.get(), device)?;
+        let claim = Claim { tx_queues: self.first_queue.saturating_add(1), ..Claim::default() };
+        let port = devices.attach(device, claim).map_err(|e| e.message)?;
+        self.take(port)
+    }
+
+    /// Takes its queues.
+    fn take(&self, port: Arc<dyn Port>) -> Result<(), String> {
+        let device = port.name().to_owned();
         let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
         for (queue, worker) in (self.first_queue..).zip(&self.owners) {
             let Some(tx) = port.take_tx(queue) else {
-                let text = format!(
+                return Err(format!(
                     "transmit queue {queue} of '{device}' is used by another element: let all paths to it lead \
                      to one element, or give each a QUEUE"
-                );
-                return Err(ConfigErrors::new(span, text));
+                ));
             };
             waiting.push((*worker, tx));
         }
-        // Initialised once, so it cannot be set yet.
+        // The lock is held, and who comes second finds no queue.
         let _ = self.port.set(port);
         Ok(())
     }
 
     /// One worker's queue, if it has one.
     pub fn sender(self: &Arc<Self>, cx: &LocalCx) -> Option<Sender> {
+        self.sender_of(cx.worker)
+    }
+
+    /// The same while the router runs, for a device that was attached meanwhile.
+    #[cold]
+    pub fn attached(self: &Arc<Self>, worker: usize) -> Option<Sender> {
+        self.later.as_ref().and_then(|_| self.sender_of(worker))
+    }
+
+    fn sender_of(self: &Arc<Self>, of: usize) -> Option<Sender> {
         let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
-        let i = waiting.iter().position(|(worker, _)| *worker == cx.worker)?;
+        let i = waiting.iter().position(|(worker, _)| *worker == of)?;
         let (worker, queue) = waiting.swap_remove(i);
         let count = self.counts.cell(worker).unwrap_or_default();
         Some(Sender { shared: self.clone(), worker, queue, count, held: VecDeque::new(), len: 0 })

@@ -37,6 +37,7 @@ impl Setup {
             2 => "NODES 2",
             3 => "NODES 3",
             4 => "NODES 4",
+            5 => "NODES 5",
             8 => "NODES 8",
             _ => panic!("no such shape"),
         };

@@ -25,6 +25,8 @@ pub enum ClusterCommand {
     Drain(DrainArgs),
     /// Start a node that has ended
     Start(StartArgs),
+    /// Read the file of a running cluster again: nodes may come and go, the others go on
+    Reload(ReloadArgs),
     /// End a running cluster
     Down(DownArgs),
 }
@@ -96,6 +98,17 @@ pub struct StartArgs {
     which: WhichCluster,
 }
 
+/// Arguments of `cluster reload`.
+#[derive(Debug, Args)]
+pub struct ReloadArgs {
+    /// Only say what would change
+    #[arg(long)]
+    check: bool,
+
+    #[command(flatten)]
+    which: WhichCluster,
+}
+
 /// Arguments of `cluster down`.
 #[derive(Debug, Args)]
 pub struct DownArgs {
@@ -112,6 +125,7 @@ pub fn cluster(command: &ClusterCommand) -> Done {
         ClusterCommand::Status(args) => super::cluster_status::status(args),
         ClusterCommand::Drain(args) => drain(args),
         ClusterCommand::Start(args) => start(args),
+        ClusterCommand::Reload(args) => reload(args),
         ClusterCommand::Down(args) => down(args),
     }
 }
@@ -123,7 +137,7 @@ pub fn one_node() -> Done {
 
 fn check(args: &CheckArgs) -> Done {
     let cluster = Cluster::load(&args.file)?;
-    let nodes = counted(cluster.nodes.len(), "node");
+    let nodes = counted(cluster.there().count(), "node");
     let lines = counted(cluster.lines().count(), "line");
     let mut out = Output::stdout();
     out.line(format_args!(
@@ -136,7 +150,7 @@ fn check(args: &CheckArgs) -> Done {
 
 /// The number of a node of the file.
 fn number(cluster: &Cluster, name: &str) -> Result<usize, Reported> {
-    let names = || cluster.nodes.iter().map(|node| node.name.as_str()).collect::<Vec<_>>().join(", ");
+    let names = || cluster.there().map(|(_, node)| node.name.as_str()).collect::<Vec<_>>().join(", ");
     cluster.node(name).ok_or_else(|| failed(format_args!("there is no node {name}; there are: {}", names())))
 }
 
@@ -152,7 +166,7 @@ fn print_config(args: &PrintArgs) -> Done {
 fn up(args: &UpArgs) -> Done {
     let cluster = Cluster::load(&args.file)?;
     let node = args.node.as_deref().map(|name| number(&cluster, name)).transpose()?;
-    supervisor::up(&cluster, node).map_err(failed)
+    supervisor::up(&args.file, cluster, node).map_err(failed)
 }
 
 fn drain(args: &DrainArgs) -> Done {
@@ -183,6 +197,25 @@ fn start(args: &StartArgs) -> Done {
         "ok" => Ok(()),
         other => Err(failed(other.strip_prefix("error: ").unwrap_or(other))),
     }
+}
+
+fn reload(args: &ReloadArgs) -> Done {
+    let running = args.which.find()?;
+    let file = running.ask(&Request::File).map_err(failed)?;
+    // Mistakes are told here, all of them, not in the other terminal.
+    Cluster::load(file.trim_end().as_ref())?;
+    let answer = running.ask(&Request::Reload { check: args.check }).map_err(failed)?;
+    let lines: Vec<&str> = answer.lines().collect();
+    let (last, changes) = lines.split_last().ok_or_else(|| failed("the cluster ended meanwhile"))?;
+    let mut out = Output::stdout();
+    changes.iter().for_each(|line| out.line(format_args!("{line}")));
+    if *last != "ok" {
+        return Err(failed(last.strip_prefix("error: ").unwrap_or(last)));
+    }
+    if changes.is_empty() {
+        out.line(format_args!("nothing differs"));
+    }
+    out.done()
 }
 
 fn down(args: &DownArgs) -> Done {

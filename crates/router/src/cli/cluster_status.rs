@@ -226,7 +226,7 @@ fn rows_of(node: &NodeState, nodes: &[NodeState]) -> Result<Vec<Value>, String> 
 /// Puts names in the place of the numbers of nodes and lines.
 fn named(row: &mut Value, nodes: &[NodeState]) {
     let name = |number: &Value| -> Value {
-        let node = number.as_u64().and_then(|number| nodes.get(usize::try_from(number).ok()?));
+        let node = number.as_u64().and_then(|number| nodes.iter().find(|node| node.number as u64 == number));
         node.map_or(number.clone(), |node| node.node.clone().into())
     };
     if let Some(peer) = row.get("node").map(name) {
@@ -237,10 +237,14 @@ fn named(row: &mut Value, nodes: &[NodeState]) {
             *value = name(value);
         }
     }
-    let lines: Vec<&String> = nodes.iter().flat_map(|node| &node.lines).collect();
-    let line = row["line"].as_u64().and_then(|line| lines.get(usize::try_from(line).ok()?));
+    let ports = nodes.iter().map(|node| node.lines.len()).max().unwrap_or(1).max(1);
+    let line = row["line"].as_u64().and_then(|line| usize::try_from(line).ok());
+    let line = line.and_then(|line| {
+        let node = nodes.iter().find(|node| node.number == line / ports)?;
+        node.lines.get(line % ports)
+    });
     if let Some(line) = line {
-        row["name"] = (*line).clone().into();
+        row["name"] = line.clone().into();
     }
 }
 
@@ -248,8 +252,8 @@ fn named(row: &mut Value, nodes: &[NodeState]) {
 mod tests {
     use super::*;
 
-    fn node(name: &str) -> NodeState {
-        NodeState { node: name.to_owned(), lines: vec![format!("{name}0")], ..NodeState::default() }
+    fn node(name: &str, number: usize) -> NodeState {
+        NodeState { node: name.to_owned(), number, lines: vec![format!("{name}0")], ..NodeState::default() }
     }
 
     #[test]
@@ -265,7 +269,7 @@ mod tests {
 
     #[test]
     fn tables_have_names_and_sums() {
-        let nodes = [node("a"), node("b")];
+        let nodes = [node("a", 0), node("b", 1)];
         let mut rows = [
             json!({ "node": 1, "state": "up", "times_down": 2, "tx_packets": 5, "tx_bytes": 500, "waiting_packets": 0 }),
             json!({ "node": 0, "state": "down", "times_down": 1, "tx_packets": 70, "tx_bytes": 7000, "waiting_packets": 9 }),

@@ -147,7 +147,8 @@ pub fn router(args: &RouterArgs) -> Done {
             twins: numbers,
             fpm: settings.fpm,
         };
-        let control = Arc::new(ControlSide::start(mode, task, cables, published, interfaces, &options.service)?);
+        let control =
+            Arc::new(ControlSide::start(mode, task, cables, published, interfaces, &options.service)?);
         control.wait(FIRST_LOOK)?;
         let server = Server::start_with(router.clone(), control.clone(), settings.http);
         let server = server.inspect(announce).map_err(|e| e.to_string())?;

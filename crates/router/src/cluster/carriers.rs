@@ -7,8 +7,8 @@ use graph::Router;
 use serde_json::Value;
 use std::collections::HashSet;
 use std::io;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{Builder, JoinHandle, sleep};
 use std::time::Duration;
 
@@ -20,7 +20,7 @@ const LOOK: Duration = Duration::from_millis(50);
 const PATIENCE: u8 = 6;
 
 /// The twin of a line that another node has.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Remote {
     /// The node.
     pub node: usize,
@@ -32,8 +32,12 @@ pub struct Remote {
 #[derive(Debug)]
 pub struct Carriers {
     stop: Arc<AtomicBool>,
+    twins: Arc<Mutex<Twins>>,
     thread: Option<JoinHandle<()>>,
 }
+
+/// Twins, and what each has.
+type Twins = Vec<(Remote, Carrier)>;
 
 impl Carriers {
     /// Starts in the current network namespace, where the twins are.
@@ -42,23 +46,32 @@ impl Carriers {
     /// Those of the system.
     pub fn keep(router: &Arc<Router>, twins: Vec<Remote>) -> io::Result<Carriers> {
         let stop = Arc::new(AtomicBool::new(false));
-        let (router, also) = (router.clone(), stop.clone());
+        // A tap has a carrier at first.
+        let all: Twins = twins.into_iter().map(|twin| (twin, Carrier { is: true, misses: 0 })).collect();
+        let twins = Arc::new(Mutex::new(all));
+        let (router, also, all) = (router.clone(), stop.clone(), twins.clone());
         let thread = Builder::new().name("carriers".to_owned()).spawn(move || {
-            // A tap has a carrier at first.
-            let mut all: Vec<(Remote, Carrier)> =
-                twins.into_iter().map(|twin| (twin, Carrier { is: true, misses: 0 })).collect();
             while !also.load(Ordering::Relaxed) {
                 if let Some(reached) = reached(&router) {
+                    let mut all = all.lock().unwrap_or_else(PoisonError::into_inner);
                     all.iter_mut().for_each(|(twin, carrier)| set(*twin, carrier, &reached));
                 }
                 sleep(LOOK);
             }
         })?;
-        Ok(Carriers { stop, thread: Some(thread) })
+        Ok(Carriers { stop, twins, thread: Some(thread) })
+    }
+
+    /// From now on a node has these twins, and no others.
+    pub fn set(&self, node: usize, twins: &[Remote]) {
+        let mut all = self.twins.lock().unwrap_or_else(PoisonError::into_inner);
+        all.retain(|(twin, _)| twin.node != node);
+        all.extend(twins.iter().map(|twin| (*twin, Carrier { is: true, misses: 0 })));
     }
 }
 
-/// What a twin has, and for how many looks its node has been out of reach.
+/// Whether a twin has one, and for how many looks its node has been out of reach.
+#[derive(Debug)]
 struct Carrier {
     is: bool,
     misses: u8,

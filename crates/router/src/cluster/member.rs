@@ -1,6 +1,7 @@
 //! A node's process, as its supervisor sees it.
 
 use super::node::{COMMAND, Task};
+use super::orders::{ANSWER, Order};
 use super::requests;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
@@ -9,7 +10,7 @@ use std::io::{self, BufRead, BufReader, Read, Write};
 use std::os::unix::net::UnixDatagram;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, ExitStatus, Stdio};
+use std::process::{Child, ChildStdin, Command, ExitStatus, Stdio};
 use std::thread::{self, JoinHandle};
 
 /// Bytes of what a node says of itself at once; more is cut off.
@@ -25,6 +26,10 @@ pub struct Member {
     /// It forwards packets.
     pub ready: bool,
     child: Option<Child>,
+    /// Where it gets its task and its orders.
+    input: Option<ChildStdin>,
+    /// What it answered last: the number of the order, and what is wrong if anything is.
+    answer: Option<(u64, Result<(), String>)>,
     /// Threads that print what it prints.
     printers: Vec<JoinHandle<()>>,
     /// Where it says how it gets on (sd_notify(3)).
@@ -48,6 +53,8 @@ impl Member {
             state,
             ready: false,
             child: None,
+            input: None,
+            answer: None,
             printers: Vec::new(),
             news,
             path,
@@ -65,7 +72,7 @@ impl Member {
         // What a terminal sends to our group is not for it.
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).process_group(0);
         let mut child = command.spawn()?;
-        let input = child.stdin.take();
+        let mut input = child.stdin.take();
         let outputs = [child.stdout.take().map(boxed), child.stderr.take().map(boxed)];
         self.printers = outputs
             .into_iter()
@@ -75,8 +82,27 @@ impl Member {
         self.child = Some(child);
         self.ready = false;
         self.state = "starting".to_owned();
-        let text = serde_json::to_vec(task)?;
-        input.map_or(Ok(()), |mut input| input.write_all(&text))
+        let text = line(task)?;
+        if let Some(input) = &mut input {
+            input.write_all(&text)?;
+        }
+        self.input = input;
+        Ok(())
+    }
+
+    /// Has it do something; [`Member::answer`] will tell how that went.
+    ///
+    /// # Errors
+    /// Those of the system, if it has just ended.
+    pub fn order(&mut self, order: &Order) -> io::Result<()> {
+        let text = line(order)?;
+        let input = self.input.as_mut().ok_or(io::ErrorKind::BrokenPipe)?;
+        input.write_all(&text)
+    }
+
+    /// What it said to an order, if it has.
+    pub fn answer(&self, number: u64) -> Option<Result<(), String>> {
+        self.answer.as_ref().filter(|(to, _)| *to == number).map(|(_, answer)| answer.clone())
     }
 
     /// The number of its process, if it runs.
@@ -94,12 +120,14 @@ impl Member {
                     Some(("READY", "1")) => self.ready = true,
                     Some(("STOPPING", "1")) => self.ready = false,
                     Some(("STATUS", state)) => self.state = state.to_owned(),
+                    Some((ANSWER, text)) => self.answer = answered(text),
                     _ => {}
                 }
             }
         }
         let status = self.child.as_mut()?.try_wait().ok().flatten()?;
         self.child = None;
+        self.input = None;
         self.ready = false;
         self.state = format!("ended ({status})");
         for printer in self.printers.drain(..) {
@@ -118,14 +146,36 @@ impl Member {
     }
 }
 
-impl Drop for Member {
-    fn drop(&mut self) {
+impl Member {
+    /// Kills its process, if it still runs.
+    pub fn kill(&mut self) {
         if let Some(child) = &mut self.child {
             let _ = child.kill();
             let _ = child.wait();
         }
+        self.look();
+    }
+}
+
+impl Drop for Member {
+    fn drop(&mut self) {
+        self.kill();
         let _ = fs::remove_file(&self.path);
     }
+}
+
+/// As a line of JSON.
+fn line(value: &impl serde::Serialize) -> io::Result<Vec<u8>> {
+    let mut text = serde_json::to_vec(value)?;
+    text.push(b'\n');
+    Ok(text)
+}
+
+/// The number of an order, and what came of it.
+fn answered(text: &str) -> Option<(u64, Result<(), String>)> {
+    let (number, what) = text.split_once(' ')?;
+    let done = if what == "ok" { Ok(()) } else { Err(what.to_owned()) };
+    Some((number.parse().ok()?, done))
 }
 
 fn boxed(output: impl Read + Send + 'static) -> Box<dyn Read + Send> {

@@ -9,11 +9,14 @@
 
 mod carriers;
 pub mod config;
+mod growth;
 mod life;
 mod member;
 pub mod node;
+mod orders;
 pub mod places;
 pub mod requests;
+mod seat;
 pub mod supervisor;
 mod tables;
 mod text;

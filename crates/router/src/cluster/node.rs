@@ -1,6 +1,7 @@
 //! One node, in a process of its own: what its supervisor tells it, and what it does.
 
 use super::carriers::{Carriers, Remote};
+use super::orders::{self, Post};
 use super::tables::{self, Replication};
 use crate::api::Server;
 use crate::cli::failed;
@@ -15,7 +16,7 @@ use nix::sys::signal::Signal;
 use nix::unistd::getppid;
 use serde::{Deserialize, Serialize};
 use std::fs::File;
-use std::io::{self, Read};
+use std::io::{self, BufRead};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -26,7 +27,7 @@ pub const COMMAND: &str = "cluster-node";
 /// How long the first look at the kernel may take before packets flow.
 const FIRST_LOOK: Duration = Duration::from_secs(30);
 
-/// What a node is told, as JSON on its standard input.
+/// What a node is told, as a line of JSON on its standard input. What follows are [orders](super::orders).
 #[derive(Clone, Serialize, Deserialize)]
 pub struct Task {
     /// What it is called.
@@ -46,8 +47,10 @@ pub struct Task {
 }
 
 /// A line's twin.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Twin {
+    /// The line's number.
+    pub line: usize,
     /// Its tap, and what becomes of that.
     pub port: Port,
     /// The node that has the line.
@@ -61,9 +64,9 @@ pub struct Twin {
 /// # Errors
 /// What was wrong was printed.
 pub fn run() -> Result<(), Reported> {
-    let mut text = Vec::new();
-    io::stdin().read_to_end(&mut text).map_err(failed)?;
-    let task: Task = serde_json::from_slice(&text)
+    let mut text = String::new();
+    io::stdin().lock().read_line(&mut text).map_err(failed)?;
+    let task: Task = serde_json::from_str(&text)
         .map_err(|e| failed(format_args!("{COMMAND} is started by `cluster up`: {e}")))?;
     set_pdeathsig(Signal::SIGKILL).map_err(failed)?;
     if getppid().as_raw() != task.supervisor {
@@ -71,7 +74,7 @@ pub fn run() -> Result<(), Reported> {
     }
     let private =
         File::open(&task.namespace).map_err(|e| failed(format_args!("the node's namespace: {e}")))?;
-    let namespaces = Namespaces::beside(private).map_err(failed)?;
+    let namespaces = Arc::new(Namespaces::beside(private).map_err(failed)?);
     let Configuration { flat, sources, .. } = Configuration::of_text(&task.node, task.text.clone())?;
     let shared = graph::Tables::new();
     let published = linux::tables(&shared);
@@ -92,11 +95,20 @@ pub fn run() -> Result<(), Reported> {
             options.service.status("reading the kernel's routes");
             control(&namespaces, router, twins, log)
         });
-        let control = control.transpose()?;
+        let (handle, carriers) = control.transpose()?.unzip();
         let server = Server::start(router.clone(), router.devices().ports(), None);
-        // Devices are closed by this thread, where the ports are.
+        // Devices are closed by this thread, and attached by one that it starts: where the ports are.
         namespaces.enter_private().map_err(|e| e.to_string())?;
-        Ok((server.map_err(|e| e.to_string())?, control, replica))
+        let running = orders::Running {
+            router: router.clone(),
+            namespaces: namespaces.clone(),
+            service: options.service.clone(),
+            control: handle,
+            carriers,
+            replica,
+        };
+        let post = Post::open(running).map_err(|e| e.to_string())?;
+        Ok((post, server.map_err(|e| e.to_string())?))
     };
     // Devices are opened where the ports are.
     namespaces.enter_private().map_err(failed)?;
@@ -113,16 +125,19 @@ fn control(
 ) -> Result<(control::Handle, Carriers), String> {
     let hand_over = || -> io::Result<(Vec<u32>, Cables)> {
         namespaces.enter_private()?;
-        let own = twins.iter().enumerate().filter_map(|(line, twin)| Some((line, twin.device.as_deref()?)));
+        let own = twins.iter().filter_map(|twin| Some((twin.line, twin.device.as_deref()?)));
         let own =
             own.map(|(line, device)| Ok((link(device)?.index, line))).collect::<io::Result<Vec<_>>>()?;
         let cables = Cables::open_some(own)?;
         let ports: Vec<Port> = twins.iter().map(|twin| twin.port.clone()).collect();
-        let numbers = linux::hand_over(namespaces, &ports)?;
-        Ok((numbers, cables))
+        Ok((linux::hand_over(namespaces, &ports)?, cables))
     };
     let (numbers, cables) = hand_over().map_err(|e| format!("cannot make the twins: {e}"))?;
-    let settings = Settings { ports: numbers.clone(), source: Source::Kernel, buffer: Settings::BUFFER };
+    let mut ports = vec![0; twins.iter().map(|twin| twin.line + 1).max().unwrap_or(0)];
+    for (twin, number) in twins.iter().zip(&numbers) {
+        ports[twin.line] = *number;
+    }
+    let settings = Settings { ports, source: Source::Kernel, buffer: Settings::BUFFER };
     let control = Control::start_replicated(&settings, Some(cables), log);
     let control = control.map_err(|e| format!("netlink: {e}"))?;
     if !control.wait(FIRST_LOOK) {

@@ -1,6 +1,7 @@
 //! What a node of this machine is made of: its interfaces, found before anything is changed.
 
 use super::config::{Cluster, Line};
+use super::node::Twin;
 use super::text::{self, tap};
 use crate::linux::Port;
 use control::link::link;
@@ -25,7 +26,7 @@ impl Place {
 
     /// The names of all interfaces of the node, also of those that are made for it.
     pub fn devices(&self, cluster: &Cluster) -> Vec<String> {
-        let links = (0..cluster.nodes.len()).filter(|to| *to != self.node);
+        let links = cluster.members().into_iter().filter(|to| *to != self.node);
         let links = links.map(|to| text::link_name(cluster, self.node, to));
         self.lines.iter().map(|port| port.name.clone()).chain(links).collect()
     }
@@ -45,7 +46,7 @@ pub fn places(cluster: &Cluster, here: &[usize]) -> Result<Vec<Place>, String> {
         for port in place.taken() {
             let other = places.iter().find(|other| other.taken().iter().any(|taken| taken.name == port.name));
             if let Some(other) = other {
-                let names = [other.node, *number].map(|n| cluster.nodes.get(n).map_or("", |node| &node.name));
+                let names = [other.node, *number].map(|n| cluster.name_of(n));
                 return Err(format!(
                     "{}: nodes {} and {} of this machine cannot both have it",
                     port.name, names[0], names[1]
@@ -88,13 +89,14 @@ fn found(cluster: &Cluster, line: &Line) -> Result<Port, String> {
     }
 }
 
-/// The twins of all lines of the cluster, as the control node makes them. `places` are the nodes of this machine.
+/// The twins of the lines of some nodes of the cluster, as the control node makes them. `places` are the nodes of this
+/// machine.
 ///
 /// # Errors
 /// What to tell the user.
-pub fn twins(cluster: &Cluster, places: &[Place]) -> Result<Vec<Port>, String> {
+pub fn twins(cluster: &Cluster, of: &[usize], places: &[Place]) -> Result<Vec<Twin>, String> {
     let mut twins = Vec::new();
-    for (number, (owner, line)) in cluster.lines().enumerate() {
+    for (number, owner, line) in cluster.lines().filter(|(_, owner, _)| of.contains(owner)) {
         let index = number - owner * cluster.ports();
         let port = places.iter().find(|place| place.node == owner).and_then(|place| place.lines.get(index));
         let mac = port.map(|port| port.mac).or(line.mac);
@@ -106,7 +108,7 @@ pub fn twins(cluster: &Cluster, places: &[Place]) -> Result<Vec<Port>, String> {
         };
         free(&line.name, places)?;
         let told = line.addresses.iter().map(|address| (address.ip, address.bits));
-        twins.push(Port {
+        let port = Port {
             name: line.name.clone(),
             tap: tap(number),
             mac: mac.ok_or_else(missing)?,
@@ -116,7 +118,9 @@ pub fn twins(cluster: &Cluster, places: &[Place]) -> Result<Vec<Port>, String> {
             up: true,
             promiscuous: false,
             xdp: false,
-        });
+        };
+        let device = (owner == cluster.control).then(|| line.device.clone());
+        twins.push(Twin { line: number, port, node: owner, device });
     }
     Ok(twins)
 }

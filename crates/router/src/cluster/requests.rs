@@ -4,6 +4,8 @@
 //! |---|---|
 //! | `nodes` | `{"schema":"routebricks.nodes/1","rows":[…]}` |
 //! | `start NODE` | `ok`, or what is wrong |
+//! | `file` | the cluster's file |
+//! | `reload`, `reload check` | lines about what changes or would, then `ok`, or `error: ` and what is wrong |
 //! | `down` | nothing; the connection ends when the cluster has |
 
 use crate::api::socket;
@@ -16,6 +18,8 @@ use std::time::Duration;
 
 /// How long a cluster may take to end, and anything else.
 const PATIENCE: Duration = Duration::from_secs(60);
+/// How long nodes may take to come and go.
+const PATIENCE_FOR_NODES: Duration = Duration::from_secs(300);
 /// How long a client may take to say what it wants.
 const REQUEST: Duration = Duration::from_millis(500);
 /// Bytes of a request, and of an answer.
@@ -31,6 +35,9 @@ pub const NEWS: &str = ".notify";
 pub struct NodeState {
     /// Its name.
     pub node: String,
+    /// Its number.
+    #[serde(default)]
+    pub number: usize,
     /// The number of its process; absent if it does not run.
     pub pid: Option<u32>,
     /// What it says of itself, or how it ended.
@@ -52,6 +59,13 @@ pub enum Request {
     Nodes,
     /// Start a node that has ended.
     Start(String),
+    /// The file that it was started with.
+    File,
+    /// Take that file again.
+    Reload {
+        /// Only say what would change.
+        check: bool,
+    },
     /// End the cluster.
     Down,
 }
@@ -61,15 +75,21 @@ impl Request {
         match self {
             Request::Nodes => "nodes\n".to_owned(),
             Request::Start(node) => format!("start {node}\n"),
+            Request::File => "file\n".to_owned(),
+            Request::Reload { check: false } => "reload\n".to_owned(),
+            Request::Reload { check: true } => "reload check\n".to_owned(),
             Request::Down => "down\n".to_owned(),
         }
     }
 
     fn parse(line: &str) -> Option<Request> {
-        match line.trim_end().split_once(' ') {
-            None if line.trim_end() == "nodes" => Some(Request::Nodes),
-            None if line.trim_end() == "down" => Some(Request::Down),
-            Some(("start", node)) => Some(Request::Start(node.to_owned())),
+        match line.trim_end().split_once(' ').unwrap_or((line.trim_end(), "")) {
+            ("nodes", "") => Some(Request::Nodes),
+            ("down", "") => Some(Request::Down),
+            ("file", "") => Some(Request::File),
+            ("reload", "") => Some(Request::Reload { check: false }),
+            ("reload", "check") => Some(Request::Reload { check: true }),
+            ("start", node) if !node.is_empty() => Some(Request::Start(node.to_owned())),
             _ => None,
         }
     }
@@ -172,7 +192,11 @@ impl Running {
     pub fn ask(&self, request: &Request) -> Result<String, String> {
         let ask = || -> io::Result<String> {
             let mut stream = UnixStream::connect(&self.socket)?;
-            stream.set_read_timeout(Some(PATIENCE))?;
+            let patience = match request {
+                Request::Reload { .. } => PATIENCE_FOR_NODES,
+                _ => PATIENCE,
+            };
+            stream.set_read_timeout(Some(patience))?;
             stream.write_all(request.line().as_bytes())?;
             let mut answer = String::new();
             stream.take(MOST).read_to_string(&mut answer)?;
@@ -232,10 +256,12 @@ mod tests {
 
     #[test]
     fn requests_are_read_as_written() {
-        for request in [Request::Nodes, Request::Start("b".to_owned()), Request::Down] {
+        let reload = [true, false].map(|check| Request::Reload { check });
+        let others = [Request::Nodes, Request::Start("b".to_owned()), Request::File, Request::Down];
+        for request in others.into_iter().chain(reload) {
             assert_eq!(Request::parse(&request.line()), Some(request));
         }
-        for line in ["", "nodes b", "begin", "start"] {
+        for line in ["", "nodes b", "begin", "start", "reload now"] {
             assert_eq!(Request::parse(line), None, "{line}");
         }
     }

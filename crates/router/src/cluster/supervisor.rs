@@ -6,22 +6,18 @@
 
 use super::config::Cluster;
 use super::life;
-use super::member::Member;
 use super::node::{Task, Twin};
 use super::places::{Place, places, twins};
 use super::requests::{self, Desk, NodeState, Request};
+use super::seat::{Seat, cables};
 use super::tables::Offices;
-use super::text::{link_name, text};
+use super::text::text;
 use crate::cli::json_rows;
-use crate::linux::{Namespaces, Port, Twins};
 use crate::run::Service;
 use crate::words::counted;
-use control::link::{change, connect, link};
-use control::netlink::make::VethEnd;
-use control::netlink::request::LinkChange;
 use nix::sys::signal::Signal;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
-use std::io::{self, Write};
+use std::io::Write;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::process;
@@ -31,63 +27,60 @@ use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 /// How long all nodes together may take to start.
-const START: Duration = Duration::from_secs(120);
+pub(super) const START: Duration = Duration::from_secs(120);
 /// How long they may take to end.
-const END: Duration = Duration::from_secs(15);
+pub(super) const END: Duration = Duration::from_secs(15);
 /// How often the supervisor looks.
-const LOOK: Duration = Duration::from_millis(20);
+pub(super) const LOOK: Duration = Duration::from_millis(20);
 
-/// Runs all nodes on this machine, or only one of them, until something asks to stop.
+/// Runs all nodes of a file on this machine, or only one of them, until something asks to stop.
 ///
 /// # Errors
 /// What to tell the user. Whatever was taken has been given back.
-pub fn up(cluster: &Cluster, only: Option<usize>) -> Result<(), String> {
-    let here: Vec<usize> = only.map_or_else(|| (0..cluster.nodes.len()).collect(), |node| vec![node]);
+pub fn up(file: &Path, cluster: Cluster, only: Option<usize>) -> Result<(), String> {
+    let here: Vec<usize> = only.map_or_else(|| cluster.members(), |node| vec![node]);
     let directory = requests::directory()?;
     let desk = Desk::open(&directory, &cluster.name)?;
     let stop = Arc::new(AtomicBool::new(false));
-    for signal in [SIGINT, SIGTERM, SIGHUP] {
+    for signal in [SIGINT, SIGTERM] {
         signal_hook::flag::register(signal, stop.clone()).map_err(|e| format!("signals: {e}"))?;
     }
-    let places = places(cluster, &here)?;
-    links(cluster, &places, only)?;
-    let of_control = here.contains(&cluster.control).then(|| twins(cluster, &places)).transpose()?;
-    let offices = Offices::open(cluster, &here)?;
-    let made = places.iter().map(|place| Namespaces::new(&place.taken())).collect::<io::Result<Vec<_>>>();
-    let namespaces = made.map_err(|e| format!("cannot make a network namespace: {e}"))?;
-    let taken: Vec<Twins<'_>> = (namespaces.iter().zip(&places))
-        .map(|(namespaces, place)| Twins::take(namespaces, &place.taken()))
-        .collect::<Result<_, _>>()?;
-    cables(cluster, &places, &namespaces).map_err(|e| format!("cannot lay the internal links: {e}"))?;
-    let member = |place: &Place| Member::new(&directory, &cluster.name, &cluster.nodes[place.node].name);
-    let members = places.iter().map(member).collect::<io::Result<_>>().map_err(|e| e.to_string())?;
+    let reload = Arc::new(AtomicBool::new(false));
+    signal_hook::flag::register(SIGHUP, reload.clone()).map_err(|e| format!("signals: {e}"))?;
+    let places = places(&cluster, &here)?;
+    links(&cluster, &places, only)?;
+    let of_control = here.contains(&cluster.control);
+    let twins = of_control.then(|| twins(&cluster, &cluster.members(), &places)).transpose()?;
+    let offices = Offices::open(&cluster, &here)?;
+    let seats = places.into_iter().map(|place| Seat::new(&directory, &cluster, place));
+    let mut seats = seats.collect::<Result<Vec<_>, _>>()?;
+    cables(&cluster, &mut seats).map_err(|e| format!("cannot lay the internal links: {e}"))?;
     let mut supervisor = Supervisor {
+        file: std::path::absolute(file).unwrap_or_else(|_| file.to_owned()),
         cluster,
-        places: &places,
-        namespaces: &namespaces,
-        twins: of_control,
+        only,
+        seats,
+        twins,
         offices,
-        directory: &directory,
-        members,
+        directory,
+        orders: 0,
         leaving: Vec::new(),
         is_up: false,
         service: Service::from_environment(),
     };
-    let ended = supervisor.run(&desk, &stop);
+    let ended = supervisor.run(&desk, &stop, &reload);
     supervisor.end();
     // Those who asked for the end hear of it when everything is back where it was.
     let leaving = std::mem::take(&mut supervisor.leaving);
     drop(supervisor);
-    drop(taken);
-    drop(namespaces);
     drop(leaving);
     ended
 }
 
 /// Whether every link has what it needs: interfaces that the file names, or both ends on this machine.
-fn links(cluster: &Cluster, places: &[Place], only: Option<usize>) -> Result<(), String> {
+pub(super) fn links(cluster: &Cluster, places: &[Place], only: Option<usize>) -> Result<(), String> {
     for place in places {
-        let node = &cluster.nodes[place.node];
+        let Some(node) = cluster.nodes.get(place.node) else { continue };
         let needed = cluster.link_mtu();
         if let Some(port) = place.links.iter().find(|port| port.mtu < needed) {
             let (name, mtu) = (&port.name, port.mtu);
@@ -95,61 +88,36 @@ fn links(cluster: &Cluster, places: &[Place], only: Option<usize>) -> Result<(),
                 "{name}: its MTU is {mtu}, a link needs {needed}: ip link set {name} mtu {needed}"
             ));
         }
-        let missing = (0..cluster.nodes.len())
+        let missing = cluster
+            .members()
+            .into_iter()
             .find(|to| *to != place.node && node.links.get(*to).is_none_or(Option::is_none));
         if let (Some(_), Some(to)) = (only, missing) {
-            let to = &cluster.nodes[to].name;
             return Err(format!(
-                "node {} alone: the file must name the interface of its link to {to}",
-                node.name
+                "node {} alone: the file must name the interface of its link to {}",
+                node.name,
+                cluster.name_of(to)
             ));
         }
     }
     Ok(())
 }
 
-/// Lays the links for which the file names no interfaces, and sets them up.
-fn cables(cluster: &Cluster, places: &[Place], namespaces: &[Namespaces]) -> io::Result<()> {
-    let all: Vec<(&Place, &Namespaces)> = places.iter().zip(namespaces).collect();
-    for (i, (place, namespace)) in all.iter().enumerate() {
-        for (peer, other) in all.iter().skip(i + 1) {
-            let (from, to) = (place.node, peer.node);
-            if cluster.nodes[from].links.get(to).is_some_and(Option::is_some) {
-                continue;
-            }
-            let names = [link_name(cluster, from, to), link_name(cluster, to, from)];
-            let end = VethEnd { name: &names[0], namespace: namespace.private() };
-            connect([&end, &VethEnd { name: &names[1], namespace: other.private() }], cluster.link_mtu())?;
-        }
-    }
-    for (place, namespace) in all {
-        within(namespace, || {
-            for name in place.devices(cluster) {
-                change(link(&name)?.index, &LinkChange { up: Some(true), ..LinkChange::default() })?;
-            }
-            Ok(())
-        })?;
-    }
-    Ok(())
-}
-
-/// Does something in the private namespace.
-fn within<T>(namespaces: &Namespaces, work: impl FnOnce() -> io::Result<T>) -> io::Result<T> {
-    namespaces.enter_private()?;
-    let done = work();
-    namespaces.enter_caller()?;
-    done
-}
-
-struct Supervisor<'a> {
-    cluster: &'a Cluster,
-    places: &'a [Place],
-    namespaces: &'a [Namespaces],
+/// What it keeps.
+pub(super) struct Supervisor {
+    /// The cluster's file.
+    pub file: PathBuf,
+    pub cluster: Cluster,
+    /// The only node of this machine, if the others are elsewhere.
+    pub only: Option<usize>,
+    /// The nodes of this machine, and the places of those that are gone.
+    pub seats: Vec<Seat>,
     /// The twins of all lines, if the control node is here.
-    twins: Option<Vec<Port>>,
-    offices: Offices,
-    directory: &'a Path,
-    members: Vec<Member>,
+    pub twins: Option<Vec<Twin>>,
+    pub offices: Offices,
+    pub directory: PathBuf,
+    /// Orders that were given.
+    pub orders: u64,
     /// Connections of those who have asked for the end.
     leaving: Vec<UnixStream>,
     /// All nodes forwarded once.
@@ -157,14 +125,15 @@ struct Supervisor<'a> {
     service: Service,
 }
 
-impl Supervisor<'_> {
-    fn say(&self, what: &str) {
+impl Supervisor {
+    /// Tells whoever looks.
+    pub fn say(&self, what: &str) {
         // If standard error is gone there is nobody to tell.
-        let _ = writeln!(io::stderr(), "cluster {}: {what}", self.cluster.name);
+        let _ = writeln!(std::io::stderr(), "cluster {}: {what}", self.cluster.name);
     }
 
-    fn run(&mut self, desk: &Desk, stop: &AtomicBool) -> Result<(), String> {
-        for i in 0..self.members.len() {
+    fn run(&mut self, desk: &Desk, stop: &AtomicBool, reload: &AtomicBool) -> Result<(), String> {
+        for i in 0..self.seats.len() {
             self.start(i)?;
         }
         let deadline = Instant::now() + START;
@@ -176,6 +145,9 @@ impl Supervisor<'_> {
             if let Some((request, stream)) = desk.next() {
                 self.answer(&request, stream);
             }
+            if reload.swap(false, Ordering::Relaxed) {
+                self.reload_on_signal();
+            }
             if stop.load(Ordering::Relaxed) || !self.leaving.is_empty() {
                 return Ok(());
             }
@@ -183,15 +155,26 @@ impl Supervisor<'_> {
         }
     }
 
+    /// What SIGHUP asks for.
+    fn reload_on_signal(&mut self) {
+        match self.reload(false) {
+            Ok(text) => self.say(&format!(
+                "the file was read again{}",
+                if text.is_empty() { "; nothing differs" } else { "" }
+            )),
+            Err(e) => self.say(&format!("error: {e}")),
+        }
+    }
+
     /// Looks at all nodes; the first that has ended.
-    fn look(&mut self) -> Option<String> {
+    pub fn look(&mut self) -> Option<String> {
         let mut first = None;
-        for i in 0..self.members.len() {
-            let Some(member) = self.members.get_mut(i) else { continue };
-            let was_ready = member.ready;
-            let ended = member.look();
-            let (name, ready) = (member.name.clone(), member.ready);
-            if let Some(status) = ended {
+        for i in 0..self.seats.len() {
+            let Some(seat) = self.seats.get_mut(i) else { continue };
+            let was_ready = seat.member.ready;
+            let ended = seat.member.look();
+            let (name, ready) = (seat.name.clone(), seat.member.ready);
+            if let (Some(status), false) = (ended, seat.place.is_none()) {
                 self.say(&format!(
                     "node {name} ended ({status}); `routebricks cluster start {name}` starts it again"
                 ));
@@ -208,16 +191,17 @@ impl Supervisor<'_> {
         if let Some(name) = ended {
             return Err(format!("node {name} did not start"));
         }
-        if self.members.iter().all(|member| member.ready) {
-            let nodes = counted(self.members.len(), "node");
-            let lines = counted(self.places.iter().map(|place| place.lines.len()).sum(), "line");
+        if self.seats.iter().all(|seat| seat.member.ready) {
+            let nodes = counted(self.seats.len(), "node");
+            let places = self.seats.iter().filter_map(|seat| seat.place.as_ref());
+            let lines = counted(places.map(|place| place.lines.len()).sum(), "line");
             self.say(&format!("up: {nodes}, {lines}"));
             self.service.ready(&format!("{nodes}, {lines}"));
             return Ok(true);
         }
-        let late = self.members.iter().find(|member| !member.ready);
+        let late = self.seats.iter().find(|seat| !seat.member.ready);
         match late.filter(|_| Instant::now() >= deadline) {
-            Some(late) => Err(format!("node {} is still not ready: {}", late.name, late.state)),
+            Some(late) => Err(format!("node {} is still not ready: {}", late.name, late.member.state)),
             None => Ok(false),
         }
     }
@@ -225,8 +209,14 @@ impl Supervisor<'_> {
     fn answer(&mut self, request: &Request, mut stream: UnixStream) {
         let answer = match request {
             Request::Nodes => self.nodes(),
+            Request::File => format!("{}\n", self.file.display()),
             Request::Start(name) => match self.start_again(name) {
                 Ok(()) => "ok\n".to_owned(),
+                Err(e) => format!("error: {e}\n"),
+            },
+            Request::Reload { .. } if !self.is_up => "error: the cluster is still starting\n".to_owned(),
+            Request::Reload { check } => match self.reload(*check) {
+                Ok(text) => format!("{text}ok\n"),
                 Err(e) => format!("error: {e}\n"),
             },
             Request::Down => {
@@ -241,95 +231,82 @@ impl Supervisor<'_> {
     /// All nodes of the cluster, in the order of their numbers.
     fn nodes(&self) -> String {
         let row = |(number, node): (usize, &super::config::Node)| {
-            let here = self.places.iter().position(|place| place.node == number);
-            let member = here.and_then(|i| self.members.get(i));
+            let seat = self.seats.iter().find(|seat| seat.node == number);
+            let member = seat.map(|seat| &seat.member);
             let state = NodeState {
                 node: node.name.clone(),
-                pid: member.and_then(Member::pid),
+                number,
+                pid: member.and_then(|member| member.pid()),
                 state: member.map_or("on another machine", |member| &member.state).to_owned(),
                 ready: member.is_some_and(|member| member.ready),
                 control: number == self.cluster.control,
-                namespace: here.and_then(|i| self.namespaces.get(i)).map(namespace_file),
+                namespace: seat.map(Seat::namespace_file),
                 lines: node.lines.iter().map(|line| line.name.clone()).collect(),
             };
             serde_json::to_value(state).unwrap_or_default()
         };
-        json_rows("nodes", &self.cluster.nodes.iter().enumerate().map(row).collect::<Vec<_>>())
+        json_rows("nodes", &self.cluster.there().map(row).collect::<Vec<_>>())
+    }
+
+    /// The place of a node that is there.
+    pub fn seat_of(&self, name: &str) -> Option<usize> {
+        self.seats.iter().position(|seat| seat.place.is_some() && seat.name == name)
     }
 
     fn start_again(&mut self, name: &str) -> Result<(), String> {
-        let found = self.members.iter().position(|member| member.name == name);
-        let i = found.ok_or_else(|| format!("there is no node {name} here"))?;
-        if self.members.get(i).is_some_and(|member| member.pid().is_some()) {
+        let i = self.seat_of(name).ok_or_else(|| format!("there is no node {name} here"))?;
+        if self.seats.get(i).is_some_and(|seat| seat.member.pid().is_some()) {
             return Err(format!("node {name} is running"));
         }
         self.start(i)
     }
 
     /// Starts a node's process.
-    fn start(&mut self, i: usize) -> Result<(), String> {
-        let (Some(place), Some(namespaces)) = (self.places.get(i), self.namespaces.get(i)) else {
-            return Ok(());
-        };
-        within(namespaces, || {
-            // A killed driver leaves its XDP program, and with that the next one gets no XDP socket.
-            for name in place.devices(self.cluster) {
-                let found = link(&name)?;
-                if found.xdp {
-                    change(found.index, &LinkChange { no_xdp: true, ..LinkChange::default() })?;
-                }
-            }
-            Ok(())
-        })
-        .map_err(|e| format!("node {}: {e}", self.cluster.nodes[place.node].name))?;
-        let task = self.task(place, namespaces)?;
-        let Some(member) = self.members.get_mut(i) else { return Ok(()) };
-        member.start(&task).map_err(|e| format!("node {} cannot be started: {e}", member.name))?;
-        let (name, pid) = (member.name.clone(), member.pid().unwrap_or(0));
+    pub fn start(&mut self, i: usize) -> Result<(), String> {
+        let Some(seat) = self.seats.get(i) else { return Ok(()) };
+        let Some(place) = &seat.place else { return Ok(()) };
+        seat.clean(&self.cluster).map_err(|e| format!("node {}: {e}", seat.name))?;
+        let task = self.task(seat, place)?;
+        let Some(seat) = self.seats.get_mut(i) else { return Ok(()) };
+        let (name, member) = (seat.name.clone(), &mut seat.member);
+        member.start(&task).map_err(|e| format!("node {name} cannot be started: {e}"))?;
+        let pid = member.pid().unwrap_or(0);
         self.say(&format!("node {name} is process {pid}"));
         Ok(())
     }
 
-    fn task(&self, place: &Place, namespaces: &Namespaces) -> Result<Task, String> {
-        let (cluster, node) = (self.cluster, &self.cluster.nodes[place.node]);
-        let incarnation = life::next(self.directory, &cluster.name, &node.name);
-        let twin = |(port, (owner, line)): (&Port, (usize, &super::config::Line))| Twin {
-            port: port.clone(),
-            node: owner,
-            device: (owner == place.node).then(|| line.device.clone()),
-        };
-        let twins = self.twins.as_ref().filter(|_| place.node == cluster.control);
+    fn task(&self, seat: &Seat, place: &Place) -> Result<Task, String> {
+        let cluster = &self.cluster;
+        let incarnation = life::next(&self.directory, &cluster.name, &seat.name);
         Ok(Task {
-            node: node.name.clone(),
+            node: seat.name.clone(),
             supervisor: i32::try_from(process::id()).unwrap_or(0),
-            namespace: namespace_file(namespaces),
-            text: text(cluster, place.node, incarnation, &place.lines),
+            namespace: seat.namespace_file(),
+            text: text(cluster, seat.node, incarnation, &place.lines),
             eal: cluster.eal.clone(),
-            replication: self.offices.replication(cluster, place.node)?,
-            twins: twins.map(|twins| twins.iter().zip(cluster.lines()).map(twin).collect()),
+            replication: self.offices.replication(cluster, seat.node)?,
+            twins: self.twins.clone().filter(|_| seat.node == cluster.control),
         })
     }
 
     /// Ends all nodes.
     fn end(&mut self) {
         self.service.stopping();
-        self.members.iter().for_each(|member| member.signal(Signal::SIGTERM));
+        self.seats.iter().for_each(|seat| seat.member.signal(Signal::SIGTERM));
         let deadline = Instant::now() + END;
-        while self.members.iter().any(|member| member.pid().is_some()) && Instant::now() < deadline {
-            for member in &mut self.members {
-                member.look();
+        let runs = |seat: &Seat| seat.member.pid().is_some();
+        while self.seats.iter().any(runs) && Instant::now() < deadline {
+            for seat in &mut self.seats {
+                seat.member.look();
             }
             sleep(LOOK);
         }
-        for member in self.members.iter().filter(|member| member.pid().is_some()) {
-            self.say(&format!("node {} does not end, and is killed", member.name));
+        for seat in self.seats.iter().filter(|seat| runs(seat)) {
+            self.say(&format!("node {} does not end, and is killed", seat.name));
         }
-        self.members.clear();
+        self.seats.iter_mut().for_each(|seat| seat.member.kill());
+        // Its interfaces go back before that is said.
+        self.seats.iter_mut().for_each(Seat::leave);
         self.say("down");
     }
-}
-
-/// Where others find the namespace.
-fn namespace_file(namespaces: &Namespaces) -> PathBuf {
-    PathBuf::from(format!("/proc/{}/fd/{}", process::id(), namespaces.private()))
 }

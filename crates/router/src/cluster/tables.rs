@@ -39,6 +39,8 @@ pub struct Replication {
 /// Where the control node of a cluster listens, and the papers of some of its nodes.
 pub struct Offices {
     address: SocketAddr,
+    /// Makes papers, if all nodes are here.
+    authority: Option<Authority>,
     papers: Vec<(usize, Identity)>,
 }
 
@@ -48,21 +50,30 @@ impl Offices {
     /// # Errors
     /// What to tell the user.
     pub fn open(cluster: &Cluster, here: &[usize]) -> Result<Offices, String> {
-        let alone = here.len() == cluster.nodes.len();
+        let alone = here.len() == cluster.there().count();
         let address = match cluster.listen {
             Some(address) => address,
             None if alone => free_port().map_err(|e| format!("127.0.0.1: {}", reason(&e)))?,
             None => return Err("the file must say where the control node listens (`listen`)".to_owned()),
         };
-        let made = alone.then(Authority::new).transpose().map_err(|e| e.to_string())?;
-        let papers = here.iter().map(|node| {
-            let papers = match &made {
-                Some(authority) => authority.issue(&cluster.nodes[*node].name).map_err(|e| e.to_string())?,
-                None => read(cluster, *node)?,
-            };
-            Ok((*node, papers))
-        });
-        Ok(Offices { address, papers: papers.collect::<Result<_, String>>()? })
+        let authority = alone.then(Authority::new).transpose().map_err(|e| e.to_string())?;
+        let mut offices = Offices { address, authority, papers: Vec::new() };
+        here.iter().try_for_each(|node| offices.admit(cluster, *node))?;
+        Ok(offices)
+    }
+
+    /// Another node has papers from now on.
+    ///
+    /// # Errors
+    /// What to tell the user.
+    pub fn admit(&mut self, cluster: &Cluster, node: usize) -> Result<(), String> {
+        let papers = match &self.authority {
+            Some(authority) => authority.issue(cluster.name_of(node)).map_err(|e| e.to_string())?,
+            None => read(cluster, node)?,
+        };
+        self.papers.retain(|(number, _)| *number != node);
+        self.papers.push((node, papers));
+        Ok(())
     }
 
     /// What a node is told.
@@ -72,17 +83,21 @@ impl Offices {
     pub fn replication(&self, cluster: &Cluster, node: usize) -> Result<Replication, String> {
         let papers = self.papers.iter().find(|(number, _)| *number == node);
         let papers = papers.map(|(_, papers)| papers.clone()).ok_or("a node without papers")?;
-        let name = |node: usize| cluster.nodes.get(node).map_or(String::new(), |node| node.name.clone());
-        let others = (0..cluster.nodes.len()).filter(|other| *other != cluster.control).map(name);
-        let others = others.collect();
+        let name = |node: usize| cluster.name_of(node).to_owned();
         Ok(Replication {
             name: name(node),
             control: name(cluster.control),
             address: self.address,
-            others,
+            others: others(cluster),
             papers,
         })
     }
+}
+
+/// The names of all nodes that follow the control node.
+pub fn others(cluster: &Cluster) -> Vec<String> {
+    let others = cluster.there().filter(|(number, _)| *number != cluster.control);
+    others.map(|(_, node)| node.name.clone()).collect()
 }
 
 /// An address of this machine that nobody listens on.
@@ -109,9 +124,16 @@ fn read(cluster: &Cluster, node: usize) -> Result<Identity, String> {
 pub struct Replica {
     /// The control node's: what changes in its tables is recorded here.
     pub log: Option<Arc<Log>>,
-    _server: Option<Server>,
+    server: Option<Server>,
     /// Another node's.
     _following: Option<Following>,
+}
+
+impl Replica {
+    /// Nodes that may follow, if this is the control node's.
+    pub fn set_others(&self, others: &[String]) {
+        self.server.iter().for_each(|server| server.set_nodes(others));
+    }
 }
 
 /// Starts it, in the current network namespace. At the control node before anybody publishes into the tables.
@@ -126,14 +148,14 @@ pub fn start(replication: &Replication, tables: &Tables, service: &Arc<Service>)
         let log = Log::new(tables, Log::ROOM);
         let server = Server::start(&settings, log.clone());
         let server = server.map_err(|e| format!("cannot hand out tables at {address}: {e}"))?;
-        return Ok(Replica { log: Some(log), _server: Some(server), _following: None });
+        return Ok(Replica { log: Some(log), server: Some(server), _following: None });
     }
     let settings = ClientSettings { control: vec![address], control_name: control, name, identity: papers };
     let client = Client::start(&settings, tables.clone())
         .map_err(|e| format!("cannot follow the control node: {e}"))?;
     service.status("waiting for tables");
     client.wait(FIRST);
-    Ok(Replica { log: None, _server: None, _following: Some(Following::new(client, service.clone())?) })
+    Ok(Replica { log: None, server: None, _following: Some(Following::new(client, service.clone())?) })
 }
 
 /// Follows, and says when it does and when not.

@@ -7,6 +7,19 @@ use std::fmt::Write;
 /// The element of each node that knows about the cluster.
 pub const SWITCH: &str = "cluster";
 
+/// A device that is not there yet.
+const LATER: &str = "-";
+
+/// The elements that receive and send by the link to a node.
+pub fn link_elements(peer: usize) -> [String; 2] {
+    [format!("from{peer}"), format!("to{peer}")]
+}
+
+/// The elements that receive and send by the twin of a line.
+pub fn twin_elements(line: usize) -> [String; 2] {
+    [format!("inject{line}"), format!("twin{line}")]
+}
+
 /// The name of a tap that becomes the twin of a line.
 pub fn tap(line: usize) -> String {
     format!("rbtwin{line}")
@@ -25,27 +38,36 @@ pub fn link_name(cluster: &Cluster, node: usize, to: usize) -> String {
 /// `ClusterSwitch` brings them there. What is for the router itself goes to the Linux of the control node.
 pub fn text(cluster: &Cluster, node: usize, incarnation: u8, lines: &[Port]) -> String {
     let mut text = format!("// Node {} of cluster {}.\n", name(cluster, node), cluster.name);
-    let peers: Vec<usize> = (0..cluster.nodes.len()).filter(|peer| *peer != node).collect();
+    let numbers: Vec<String> = cluster.members().iter().map(usize::to_string).collect();
     let _ = write!(
         text,
-        "cluster :: ClusterSwitch(NODE {node}, NODES {nodes}, PORTS {ports}, LINE_RATE {rate}bps, LINK_RATE {links}bps,\n\
+        "cluster :: ClusterSwitch(NODE {node}, NODES {nodes}, MEMBERS {members}, PORTS {ports}, LINE_RATE {rate}bps,{links}\n\
          \x20 ORDER {order}, POLICY {policy}, CONTROL {control}, INCARNATION {incarnation}, HELLO {hello}us);\n",
-        nodes = cluster.nodes.len(),
+        nodes = cluster.room(),
+        members = numbers.join(" "),
         ports = lines.len(),
         rate = cluster.line_rate,
-        links = cluster.link_rate(),
+        links = match cluster.link_rate {
+            0 => String::new(),
+            rate => format!(" LINK_RATE {rate}bps,"),
+        },
         order = cluster.order.name(),
         policy = cluster.policy.name(),
         control = cluster.control,
         hello = cluster.hello.as_micros(),
     );
+    let peers: Vec<usize> = (0..cluster.room()).filter(|peer| *peer != node).collect();
     for (i, peer) in peers.iter().enumerate() {
-        let device = link_name(cluster, node, *peer);
+        let (what, device) = match name(cluster, *peer) {
+            "" => (format!("node {peer}, which is not there yet"), LATER.to_owned()),
+            name => (name.to_owned(), link_name(cluster, node, *peer)),
+        };
+        let [from, to] = link_elements(*peer);
         let _ = write!(
             text,
-            "\n// The link to {}.\n\
-             FromDPDKDevice({device}, PROMISC true) -> [{input}] cluster[{output}] -> ToDPDKDevice({device});\n",
-            name(cluster, *peer),
+            "\n// The link to {what}.\n\
+             {from} :: FromDPDKDevice({device}, PROMISC true) -> [{input}] cluster[{output}]\n\
+             \x20 -> {to} :: ToDPDKDevice({device});\n",
             input = i + 1,
             output = lines.len() + i,
         );
@@ -63,7 +85,7 @@ pub fn text(cluster: &Cluster, node: usize, incarnation: u8, lines: &[Port]) -> 
 }
 
 fn name(cluster: &Cluster, node: usize) -> &str {
-    cluster.nodes.get(node).map_or("", |node| &node.name)
+    cluster.name_of(node)
 }
 
 /// What an external port of the node is connected to.
@@ -90,13 +112,16 @@ fn own_line(cluster: &Cluster, node: usize, i: usize, port: &Port) -> String {
 /// The twins of all lines, at the control node; the first of their outputs of the switch has number `first`.
 fn twins(cluster: &Cluster, node: usize, first: usize) -> String {
     let mut text = String::from("\n// The lines' twins in Linux.\n");
-    for (line, (owner, _)) in cluster.lines().enumerate() {
-        let tap = tap(line);
+    for line in 0..cluster.room() * cluster.ports() {
+        let owner = line / cluster.ports().max(1);
+        let device =
+            if name(cluster, owner).is_empty() { LATER.to_owned() } else { format!("tap:{}", tap(line)) };
         let wrap = format!(" -> ClusterWrap(cluster, LINE {line}) -> wrapped");
+        let [inject, twin] = twin_elements(line);
         let _ = write!(
             text,
-            "cluster[{output}] -> twin{line} :: ToDPDKDevice(tap:{tap});\n\
-             inject{line} :: FromDPDKDevice(tap:{tap}){};\n",
+            "cluster[{output}] -> {twin} :: ToDPDKDevice({device});\n\
+             {inject} :: FromDPDKDevice({device}){};\n",
             if owner == node { "" } else { &wrap },
             output = first + line,
         );
@@ -134,14 +159,13 @@ mod tests {
             let configuration = Configuration::of_text("node", text.clone()).unwrap();
             configuration.check_elements(1).unwrap();
             let count = |class: &str| text.matches(class).count();
-            // Its line and three links, and at the control node four twins.
-            let twins = if node == 0 { 4 } else { 0 };
-            assert_eq!((count("FromDPDKDevice("), count("ToDPDKDevice(")), (4 + twins, 4 + twins), "{text}");
-            assert_eq!(count("ClusterWrap("), if node == 0 { 3 } else { 1 }, "{text}");
-            assert!(
-                text.contains(&format!("NODE {node}, NODES 4, PORTS 1, LINE_RATE 100000000bps")),
-                "{text}"
-            );
+            // Its line and three links, and at the control node four twins; and room for four nodes more.
+            let devices = if node == 0 { 1 + 7 + 8 } else { 1 + 7 };
+            assert_eq!((count("FromDPDKDevice("), count("ToDPDKDevice(")), (devices, devices), "{text}");
+            assert_eq!(count("DPDKDevice(-"), if node == 0 { 4 * 4 } else { 2 * 4 }, "{text}");
+            assert_eq!(count("ClusterWrap("), if node == 0 { 7 } else { 1 }, "{text}");
+            let start = format!("NODE {node}, NODES 8, MEMBERS 0 1 2 3, PORTS 1, LINE_RATE 100000000bps,\n");
+            assert!(text.contains(&start), "{text}");
         }
     }
 }

@@ -17,7 +17,7 @@ mod twins;
 pub use config::{PuntLimits, ReversePath, lookup, text};
 pub use control_side::{ControlSide, Mode};
 pub use namespaces::Namespaces;
-pub use twins::{Port, Twins, hand_over};
+pub use twins::{Port, Twins, hand_over, take_back};
 
 use control::Tables;
 use fib::{Adjacencies, Dir24_8, Interfaces, RangeTree, RouteTable};

@@ -7,6 +7,7 @@ use std::fs::{self, File};
 use std::io;
 use std::os::fd::{AsRawFd, RawFd};
 use std::path::PathBuf;
+use std::sync::{Mutex, PoisonError};
 
 /// Both namespaces. The calling thread is in the caller's unless it says otherwise.
 #[derive(Debug)]
@@ -14,7 +15,7 @@ pub struct Namespaces {
     caller: File,
     private: File,
     /// Kept to hold the private one; without it the router works as long as nobody kills it.
-    _keeper: Option<Keeper>,
+    keepers: Mutex<Vec<Keeper>>,
 }
 
 impl Namespaces {
@@ -32,11 +33,20 @@ impl Namespaces {
                 let _ = fs::write(format!("/proc/sys/net/ipv6/conf/{which}/disable_ipv6"), "1");
             }
         });
-        let keeper = Keeper::start(&caller, ports).inspect_err(|e| {
-            eprintln!("warning: if this process is killed, virtual interfaces among the ports are lost: {e}");
-        });
+        let keeper = keeper(&caller, ports);
         setns(&caller, CloneFlags::CLONE_NEWNET)?;
-        Ok(Namespaces { caller, private: private?, _keeper: keeper.ok() })
+        Ok(Namespaces { caller, private: private?, keepers: Mutex::new(keeper.into_iter().collect()) })
+    }
+
+    /// Further ports are to be given back in any case. The calling thread is in the caller's namespace afterwards.
+    ///
+    /// # Errors
+    /// Those of the system.
+    pub fn keep(&self, ports: &[Port]) -> io::Result<()> {
+        self.enter_private()?;
+        let keeper = keeper(&self.caller, ports);
+        self.keepers.lock().unwrap_or_else(PoisonError::into_inner).extend(keeper);
+        self.enter_caller()
     }
 
     /// The current namespace as the caller's, and a private one that another process holds.
@@ -44,7 +54,7 @@ impl Namespaces {
     /// # Errors
     /// Those of the system.
     pub fn beside(private: File) -> io::Result<Namespaces> {
-        Ok(Namespaces { caller: File::open("/proc/thread-self/ns/net")?, private, _keeper: None })
+        Ok(Namespaces { caller: File::open("/proc/thread-self/ns/net")?, private, keepers: Mutex::default() })
     }
 
     /// Puts the calling thread into the private namespace.
@@ -77,4 +87,13 @@ impl Namespaces {
     pub fn private(&self) -> RawFd {
         self.private.as_raw_fd()
     }
+}
+
+/// Who gives the ports back if this process is killed; started in the namespace where they are.
+fn keeper(caller: &File, ports: &[Port]) -> Option<Keeper> {
+    let keeper = Keeper::start(caller, ports);
+    let warn = |e: &io::Error| {
+        eprintln!("warning: if this process is killed, virtual interfaces among the ports are lost: {e}");
+    };
+    keeper.inspect_err(warn).ok()
 }

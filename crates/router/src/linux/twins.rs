@@ -10,6 +10,7 @@ use control::offload::{Offload, offloads, set_offloads};
 use std::fs;
 use std::io;
 use std::net::IpAddr;
+use std::ops::Deref;
 use std::os::fd::AsRawFd;
 use std::thread::sleep;
 use std::time::Duration;
@@ -81,25 +82,26 @@ fn wait_for(name: &str) -> io::Result<Link> {
 
 /// Ports that are in the private namespace. Dropping it gives them back.
 #[derive(Debug)]
-pub struct Twins<'a> {
-    namespaces: &'a Namespaces,
+pub struct Twins<N: Deref<Target = Namespaces>> {
+    namespaces: N,
     taken: Vec<Port>,
 }
 
-impl<'a> Twins<'a> {
+impl<N: Deref<Target = Namespaces>> Twins<N> {
     /// Moves the ports into the private namespace, and sets them up there.
     ///
     /// # Errors
     /// What to tell the user; what was taken is given back.
-    pub fn take(namespaces: &'a Namespaces, ports: &[Port]) -> Result<Twins<'a>, String> {
+    pub fn take(namespaces: N, ports: &[Port]) -> Result<Twins<N>, String> {
         let mut twins = Twins { namespaces, taken: Vec::new() };
         for port in ports {
-            let there = LinkChange { namespace: Some(namespaces.private()), ..LinkChange::default() };
+            let there = LinkChange { namespace: Some(twins.namespaces.private()), ..LinkChange::default() };
             link(&port.name)
                 .and_then(|found| change(found.index, &there))
                 .map_err(|e| format!("{}: cannot be moved to a namespace of its own: {e}", port.name))?;
             twins.taken.push(port.clone());
         }
+        let namespaces = &*twins.namespaces;
         let up = || -> io::Result<()> {
             namespaces.enter_private()?;
             for port in ports {
@@ -130,7 +132,7 @@ impl<'a> Twins<'a> {
         let ports: Vec<u32> =
             self.taken.iter().map(|port| Ok(link(&port.name)?.index)).collect::<io::Result<_>>()?;
         let cables = Cables::open(&ports)?;
-        Ok((hand_over(self.namespaces, &self.taken)?, cables))
+        Ok((hand_over(&self.namespaces, &self.taken)?, cables))
     }
 }
 
@@ -172,7 +174,24 @@ pub fn hand_over(namespaces: &Namespaces, ports: &[Port]) -> io::Result<Vec<u32>
     Ok(numbers)
 }
 
-impl Drop for Twins<'_> {
+/// Takes a twin back into the private namespace, where its tap has the name again that it had before. The calling thread is in
+/// the caller's namespace afterwards.
+///
+/// # Errors
+/// Those of the system; that it is gone already is none.
+pub fn take_back(namespaces: &Namespaces, port: &Port) -> io::Result<()> {
+    namespaces.enter_caller()?;
+    let twin = match link(&port.name) {
+        Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(()),
+        found => found?.index,
+    };
+    change(twin, &LinkChange { up: Some(false), ..LinkChange::default() })?;
+    let back =
+        LinkChange { namespace: Some(namespaces.private()), name: Some(&port.tap), ..LinkChange::default() };
+    change(twin, &back)
+}
+
+impl<N: Deref<Target = Namespaces>> Drop for Twins<N> {
     fn drop(&mut self) {
         let ports: Vec<Kept> = self.taken.iter().map(Kept::from).collect();
         let entered = self.namespaces.enter_private();

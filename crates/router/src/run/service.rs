@@ -50,6 +50,11 @@ impl Service {
         self.tell(&format!("STATUS={words}"));
     }
 
+    /// What somebody waits for who knows this variable.
+    pub fn answer(&self, variable: &str, text: &str) {
+        self.tell(&format!("{variable}={}", text.replace('\n', " ")));
+    }
+
     /// Packets flow now.
     pub fn ready(&self, words: &str) {
         self.tell(&format!("READY=1\nSTATUS={words}"));

@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use super::iperf;
 use super::probe::{Probe, Seen};
-use super::stage::{LIMIT, Stage};
+use super::stage::{FIFTH, LIMIT, Stage};
 use crate::checks::{Check, Checks};
 use crate::daemons::{Bird, Family, Frr, SynthTable};
 use crate::report::thousands;
@@ -84,7 +84,8 @@ impl Show {
         );
         self.kill_relay(checks)?;
         self.pull_link(checks)?;
-        self.drain(checks)
+        self.drain(checks)?;
+        self.grow(checks)
     }
 
     /// Ends the cluster in order.
@@ -280,6 +281,27 @@ impl Show {
         checks.add(Check::same("  relayed by c while drained", 0, drained));
         checks.add(Check::same("  ping h1 -> h3, its own line, meanwhile", answers(3), heard));
         checks.add(Check::that("  relayed by c afterwards", "some", thousands(after as usize), after > 0));
+        Ok(())
+    }
+
+    /// A fifth node comes, and goes.
+    fn grow(&self, checks: &mut Checks) -> Result<()> {
+        let pairs = [(0, 1), (1, 3), (3, 0)];
+        let (mut relayed, mut heard, mut left) = (0, String::new(), 0);
+        self.disturb(checks, "e, a fifth node, comes and goes", &pairs, || {
+            self.stage.reload(&self.stage.file(5), &[])?;
+            self.stage.wait_for_all_links()?;
+            self.stage.wait_for_ping(0, &Stage::host_address(4), true)?;
+            heard = self.ping(0, &[Stage::host_address(4)])?;
+            thread::sleep(CALM);
+            relayed = self.stage.relayed(Some(FIFTH))?;
+            self.stage.reload(&self.stage.file(4), &[])?;
+            left = self.stage.rows("nodes")?.len();
+            Ok(())
+        })?;
+        checks.add(Check::same("  ping h1 -> h5, behind its port", answers(3), heard));
+        checks.add(Check::that("  relayed by e meanwhile", "some", thousands(relayed as usize), relayed > 0));
+        checks.add(Check::same("  nodes afterwards", 4, left));
         Ok(())
     }
 

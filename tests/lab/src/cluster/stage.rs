@@ -1,4 +1,4 @@
-//! A running cluster of four nodes, and a host behind each.
+//! A running cluster of four nodes, a fifth that may come, and a host behind each.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -25,6 +25,10 @@ pub const START: Duration = Duration::from_secs(120);
 
 /// What the nodes are called.
 pub const NODES: [&str; 4] = ["a", "b", "c", "d"];
+/// A fifth, which may come later; its port and its host are there.
+pub const FIFTH: &str = "e";
+/// Ports and hosts.
+const PORTS: usize = 5;
 
 /// Hosts behind the lines of a cluster: host n is 10.n.0.2 and 2001:db8:n::2, the router's end .1, its twin `extn`.
 #[derive(Debug)]
@@ -39,21 +43,36 @@ pub struct Stage {
     pub name: String,
     /// `cluster up`.
     pub supervisor: Process,
+    /// In the cluster's file.
+    settings: String,
 }
 
 impl Stage {
     /// Starts the cluster, with these settings in its file, and waits until all nodes forward.
     pub fn new(settings: &str) -> Result<Stage> {
         let inside = Namespace::unique("control")?;
-        let ports: Vec<String> = (1..=4).map(|n| format!("port{n}")).collect();
+        let ports: Vec<String> = (1..=PORTS).map(|n| format!("port{n}")).collect();
         let hosts = hosts::behind(&inside, &ports)?;
         hosts.iter().try_for_each(in_order)?;
         let directory = tempfile::tempdir().map_err(|error| Error::new(error.to_string()))?;
         let name = unique_prefix();
         let file = directory.path().join("cluster.toml");
-        fs::write(&file, text(&name, settings)).cannot(|| format!("write {}", file.display()))?;
+        fs::write(&file, text(&name, settings, &NODES)).cannot(|| format!("write {}", file.display()))?;
         let supervisor = supervisor(&inside, directory.path())?;
-        Ok(Stage { hosts, inside, directory, name, supervisor })
+        Ok(Stage { hosts, inside, directory, name, supervisor, settings: settings.to_owned() })
+    }
+
+    /// The cluster's file, for so many nodes.
+    pub fn file(&self, nodes: usize) -> String {
+        let all: Vec<&str> = NODES.into_iter().chain([FIFTH]).take(nodes).collect();
+        text(&self.name, &self.settings, &all)
+    }
+
+    /// Writes the cluster's file anew, and has it read; what the command printed.
+    pub fn reload(&self, text: &str, words: &[&str]) -> Result<String> {
+        let file = self.directory.path().join("cluster.toml");
+        fs::write(&file, text).cannot(|| format!("write {}", file.display()))?;
+        self.typed(&[&["reload"], words].concat())
     }
 
     /// Starts the cluster again after its end.
@@ -198,7 +217,8 @@ impl Stage {
         let status = wait_until("the end of the cluster", LIMIT, || self.supervisor.ended())?;
         let printed = self.supervisor.printed()?;
         let mut checks = vec![Check::same("how the cluster ended", "exit status: 0", status)];
-        for node in NODES {
+        let fifth = printed.contains(&format!(": node {FIFTH} is process ")).then_some(FIFTH);
+        for node in NODES.into_iter().chain(fifth) {
             let start = format!("{node}: routebricks: stopped: ");
             let line = printed.lines().rev().find_map(|line| line.strip_prefix(&start)).unwrap_or_default();
             let missing = line.rsplit(", ").next().filter(|end| !end.is_empty()).unwrap_or("nothing said");
@@ -207,14 +227,14 @@ impl Stage {
             checks.extend(balance(&format!("node {node}: its books"), line));
         }
         self.are_back()?;
-        checks.push(Check::same("the four interfaces", "back in Linux", "back in Linux"));
+        checks.push(Check::same("the interfaces", "back in Linux", "back in Linux"));
         self.nothing_is_left()?;
         Ok(checks)
     }
 
-    /// The interfaces are back, as they were.
+    /// The interfaces are there, as they were.
     pub fn are_back(&self) -> Result<()> {
-        for n in 1..=4 {
+        for n in 1..=PORTS {
             let name = format!("port{n}");
             wait_until(&format!("{name} is back"), LIMIT, || {
                 let shown = self.inside.output("ip", &["-o", "link", "show", &name])?;
@@ -268,11 +288,11 @@ impl Drop for Stage {
     }
 }
 
-fn text(name: &str, settings: &str) -> String {
+fn text(name: &str, settings: &str, nodes: &[&str]) -> String {
     let mut text = format!(
         "[cluster]\nname = '{name}'\ncontrol = 'a'\neal = ['--no-huge', '--no-shconf', '--no-telemetry', '--no-pci', '-m', '256']\n{settings}\n"
     );
-    for (node, n) in NODES.iter().zip(1..) {
+    for (node, n) in nodes.iter().zip(1..) {
         text += &format!(
             "[[node]]\nname = '{node}'\n\
              ports = [{{ name = 'ext{n}', device = 'port{n}', address = ['10.{n}.0.1/24', '2001:db8:{n}::1/64'] }}]\n"

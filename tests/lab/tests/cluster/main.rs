@@ -2,6 +2,8 @@
 //!
 //! Rates are low: hosts, nodes and probes share the processors with whatever else runs there.
 
+mod figures;
+mod growth;
 mod page;
 
 use std::path::Path;

@@ -7,7 +7,7 @@ use lang::Diagnostic;
 use std::ops::Range;
 
 /// Nodes of a cluster at most: in the full mesh each has a link to every other.
-const MOST_NODES: usize = 256;
+pub const MOST_NODES: usize = 256;
 /// Lines of a node at most: the internal header has 8 bits for them.
 const MOST_LINES: usize = 256;
 /// With `to-` in front it is still the name of an interface.
@@ -39,9 +39,10 @@ pub fn nodes(reader: &mut Reader, cluster: &mut Cluster, nodes: Vec<NodeText>, c
         reader.mistake(end, format!("a full mesh has at most {MOST_NODES} nodes"));
     }
     let names: Vec<String> = names.into_iter().map(|(name, _)| name).collect();
+    let numbers = numbers(reader, cluster, &nodes);
     if let Some(control) = control {
         match names.iter().position(|name| *name == control.text) {
-            Some(number) => cluster.control = number,
+            Some(place) => cluster.control = numbers.get(place).copied().unwrap_or(0),
             None => reader.unknown(control.at, &control.text, "node", names.iter().map(String::as_str)),
         }
     }
@@ -50,15 +51,37 @@ pub fn nodes(reader: &mut Reader, cluster: &mut Cluster, nodes: Vec<NodeText>, c
         .map(|node| links(reader, node, node.links.as_deref().unwrap_or_default(), &names))
         .collect();
     both_ends(reader, &nodes, &devices);
-    cluster.nodes = (nodes.into_iter().zip(devices))
-        .map(|(node, links)| Node {
-            name: node.name.map_or(String::new(), |name| name.text),
-            lines: node.ports.into_iter().map(|port| port.line).collect(),
-            links,
-            certificate: node.certificate,
-            key: node.key,
-        })
-        .collect();
+    let count = numbers.iter().max().map_or(0, |last| last + 1);
+    cluster.nodes = vec![Node { links: vec![None; count], ..Node::default() }; count];
+    for ((node, devices), number) in nodes.into_iter().zip(devices).zip(&numbers) {
+        let Some(place) = cluster.nodes.get_mut(*number) else { continue };
+        place.name = node.name.map_or(String::new(), |name| name.text);
+        place.lines = node.ports.into_iter().map(|port| port.line).collect();
+        (place.certificate, place.key) = (node.certificate, node.key);
+        for (device, to) in devices.into_iter().zip(&numbers) {
+            place.links.get_mut(*to).into_iter().for_each(|link| link.clone_from(&device));
+        }
+    }
+}
+
+/// The numbers of nodes: as they stand in the file, unless one says its own.
+fn numbers(reader: &mut Reader, cluster: &Cluster, nodes: &[NodeText]) -> Vec<usize> {
+    let place = |(place, node): (usize, &NodeText)| node.number.as_ref().map_or(place, |(number, _)| *number);
+    let numbers: Vec<usize> = nodes.iter().enumerate().map(place).collect();
+    let at = |node: &NodeText| node.number.as_ref().map_or(node.at.clone(), |(_, at)| at.clone());
+    let texts: Vec<String> = numbers.iter().map(usize::to_string).collect();
+    for (again, first) in repeated(&texts) {
+        reader.twice(&format!("number {}", texts[again]), at(&nodes[again]), at(&nodes[first]));
+    }
+    let most = if cluster.max_nodes == 0 { MOST_NODES } else { cluster.max_nodes };
+    let beyond = numbers.iter().zip(nodes).find(|(number, _)| **number >= most);
+    if let Some((number, node)) = beyond.filter(|_| cluster.max_nodes != 0) {
+        reader.mistake(
+            at(node),
+            format!("node number {number} is one too many for `max_nodes` {most}: they begin with 0"),
+        );
+    }
+    numbers
 }
 
 fn unique(reader: &mut Reader, what: &str, names: &[(String, Range<usize>)]) {

@@ -12,6 +12,7 @@
 //! links = [{ to = "b", device = "eth2" }]
 //! ```
 
+mod changes;
 mod check;
 mod read;
 mod words;
@@ -19,6 +20,7 @@ mod words;
 #[cfg(test)]
 mod tests;
 
+pub use changes::Changes;
 pub use words::{Address, Named, Order, Policy};
 
 use crate::config::Reported;
@@ -54,7 +56,9 @@ pub struct Cluster {
     pub listen: Option<SocketAddr>,
     /// Who signed the certificates of all nodes.
     pub authority: Option<PathBuf>,
-    /// The nodes, in the order of their numbers.
+    /// How many nodes the cluster may come to have while it runs; 0 = [`Cluster::USUAL_ROOM`].
+    pub max_nodes: usize,
+    /// The nodes by number. Those without a name do not exist.
     pub nodes: Vec<Node>,
 }
 
@@ -86,7 +90,17 @@ pub struct Line {
     pub addresses: Vec<Address>,
 }
 
+impl Node {
+    /// Whether there is such a node.
+    pub fn exists(&self) -> bool {
+        !self.name.is_empty()
+    }
+}
+
 impl Cluster {
+    /// For how many nodes a cluster is made, unless the file says otherwise or has more.
+    pub const USUAL_ROOM: usize = 8;
+
     /// Bytes that a frame that travels whole is longer than what it carries: an Ethernet header, and room for a VLAN tag.
     const WRAPPING: u32 = 18;
 
@@ -114,26 +128,63 @@ impl Cluster {
 
     /// The number of the node of this name.
     pub fn node(&self, name: &str) -> Option<usize> {
-        self.nodes.iter().position(|node| node.name == name)
+        self.there().find(|(_, node)| node.name == name).map(|(number, _)| number)
+    }
+
+    /// The nodes that there are, with their numbers.
+    pub fn there(&self) -> impl Iterator<Item = (usize, &Node)> {
+        self.nodes.iter().enumerate().filter(|(_, node)| node.exists())
+    }
+
+    /// Their numbers.
+    pub fn members(&self) -> Vec<usize> {
+        self.there().map(|(number, _)| number).collect()
+    }
+
+    /// The name of a node; empty if there is none of this number.
+    pub fn name_of(&self, node: usize) -> &str {
+        self.nodes.get(node).map_or("", |node| &node.name)
+    }
+
+    /// All nodes that the cluster may come to have are numbered below this.
+    pub fn room(&self) -> usize {
+        if self.max_nodes == 0 { self.nodes.len().max(Cluster::USUAL_ROOM) } else { self.max_nodes }
+    }
+
+    /// Has a node as another cluster has it, which may be not at all, with its links.
+    pub fn take(&mut self, other: &Cluster, node: usize) {
+        let count = self.nodes.len().max(other.nodes.len());
+        self.nodes.resize_with(count, Node::default);
+        self.nodes.iter_mut().for_each(|node| node.links.resize(count, None));
+        let nobody = Node::default();
+        for (number, ours) in self.nodes.iter_mut().enumerate() {
+            let theirs = other.nodes.get(number).unwrap_or(&nobody);
+            if number == node {
+                ours.clone_from(theirs);
+                ours.links.resize(count, None);
+            } else if let Some(link) = ours.links.get_mut(node) {
+                *link = theirs.links.get(node).cloned().flatten();
+            }
+        }
     }
 
     /// Lines of each node.
     pub fn ports(&self) -> usize {
-        self.nodes.first().map_or(0, |node| node.lines.len())
+        self.there().next().map_or(0, |(_, node)| node.lines.len())
     }
 
-    /// All lines in the order of their numbers, with the numbers of their nodes.
-    pub fn lines(&self) -> impl Iterator<Item = (usize, &Line)> {
-        self.nodes
-            .iter()
-            .enumerate()
-            .flat_map(|(number, node)| node.lines.iter().map(move |line| (number, line)))
+    /// All lines in the order of their numbers: number, number of the node, and what the file says.
+    pub fn lines(&self) -> impl Iterator<Item = (usize, usize, &Line)> {
+        let ports = self.ports();
+        self.there().flat_map(move |(number, node)| {
+            node.lines.iter().enumerate().map(move |(i, line)| (number * ports + i, number, line))
+        })
     }
 
     /// What each internal link carries, in bits per second: as the file says, or 2sR/N.
     pub fn link_rate(&self) -> u64 {
         let needed = || {
-            let mesh = Topology::mesh(u16::try_from(self.nodes.len()).ok()?).ok()?;
+            let mesh = Topology::mesh(u16::try_from(self.there().count()).ok()?).ok()?;
             Some(mesh.link_rate(self.line_rate, u8::try_from(self.ports()).ok()?))
         };
         if self.link_rate == 0 { needed().unwrap_or(0) } else { self.link_rate }

@@ -9,7 +9,7 @@ use std::time::Duration;
 use toml::de::DeTable;
 
 const TABLES: [&str; 2] = ["cluster", "node"];
-const CLUSTER: [&str; 12] = [
+const CLUSTER: [&str; 13] = [
     "name",
     "control",
     "line_rate",
@@ -18,12 +18,13 @@ const CLUSTER: [&str; 12] = [
     "policy",
     "hello",
     "mtu",
+    "max_nodes",
     "eal",
     "listen",
     "authority",
     "topology",
 ];
-const NODE: [&str; 5] = ["name", "ports", "links", "certificate", "key"];
+const NODE: [&str; 6] = ["name", "number", "ports", "links", "certificate", "key"];
 const PORT: [&str; 4] = ["name", "device", "mac", "address"];
 const LINK: [&str; 2] = ["to", "device"];
 
@@ -44,6 +45,8 @@ pub struct NodeText {
     /// Where it begins.
     pub at: Range<usize>,
     pub name: Option<Word>,
+    /// Its number, if the text says it, and where.
+    pub number: Option<(usize, Range<usize>)>,
     pub ports: Vec<PortText>,
     /// Links, if the text says anything about them.
     pub links: Option<Vec<LinkText>>,
@@ -67,7 +70,7 @@ pub struct LinkText {
 
 /// Reads the whole file.
 pub fn cluster(reader: &mut Reader, table: &DeTable<'_>) -> Cluster {
-    let mut cluster = Cluster { hello: Duration::from_millis(5), mtu: 1500, ..Cluster::default() };
+    let mut cluster = Cluster { hello: Duration::from_millis(10), mtu: 1500, ..Cluster::default() };
     let mut control = None;
     let mut nodes = Vec::new();
     let mut has_cluster = false;
@@ -108,6 +111,10 @@ fn general(reader: &mut Reader, value: &Value<'_>, cluster: &mut Cluster) -> Opt
             "policy" => cluster.policy = named::<Policy>(reader, "policy", value),
             "hello" => cluster.hello = reader.word("hello", value, hello).unwrap_or_default(),
             "mtu" => cluster.mtu = reader.number("mtu", value, 576..=9000).unwrap_or(0),
+            "max_nodes" => {
+                let number = reader.number("max_nodes", value, 2..=check::MOST_NODES as u32);
+                cluster.max_nodes = number.map_or(0, |number| number as usize);
+            }
             "eal" => cluster.eal = reader.words("eal", value).into_iter().map(|(word, _)| word).collect(),
             "listen" => {
                 let read = |text: &str| {
@@ -139,13 +146,24 @@ fn general(reader: &mut Reader, value: &Value<'_>, cluster: &mut Cluster) -> Opt
 fn node(reader: &mut Reader, value: &Value<'_>) -> Option<NodeText> {
     let table = table(reader, "node", value)?;
     let at = value.span();
-    let mut node =
-        NodeText { at: at.clone(), name: None, ports: Vec::new(), links: None, certificate: None, key: None };
+    let mut node = NodeText {
+        at: at.clone(),
+        name: None,
+        number: None,
+        ports: Vec::new(),
+        links: None,
+        certificate: None,
+        key: None,
+    };
     for (key, value) in table {
         match key.get_ref().as_ref() {
             "name" => {
                 let text = reader.word("name", value, check::name);
                 node.name = text.map(|text| Word { text, at: value.span() });
+            }
+            "number" => {
+                let number = reader.number("number", value, 0..=check::MOST_NODES as u32 - 1);
+                node.number = number.map(|number| (number as usize, value.span()));
             }
             "ports" => {
                 let all = reader.array("ports", "an array of tables", value);

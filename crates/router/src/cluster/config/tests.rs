@@ -48,11 +48,12 @@ fn the_least_that_must_be_said() {
         link_rate: 0,
         order: Order::Strict,
         policy: Policy::Adaptive,
-        hello: Duration::from_millis(5),
+        hello: Duration::from_millis(10),
         mtu: 1500,
         eal: Vec::new(),
         listen: None,
         authority: None,
+        max_nodes: 0,
         nodes: vec![
             node("a", line("a0", None, Vec::new())),
             node(
@@ -68,9 +69,10 @@ fn the_least_that_must_be_said() {
     assert_eq!(cluster, expected);
     assert_eq!((cluster.link_rate(), cluster.link_mtu(), cluster.node("b")), (1_000_000_000, 1518, Some(1)));
     assert_eq!(
-        cluster.lines().map(|(node, line)| (node, &*line.name)).collect::<Vec<_>>(),
-        [(0, "a0"), (1, "b0")]
+        cluster.lines().map(|(number, node, line)| (number, node, &*line.name)).collect::<Vec<_>>(),
+        [(0, 0, "a0"), (1, 1, "b0")]
     );
+    assert_eq!((cluster.room(), cluster.members()), (8, vec![0, 1]));
 }
 
 #[test]
@@ -166,6 +168,70 @@ name = 'a'
     );
 }
 
+/// Numbers leave places free.
+#[test]
+fn nodes_have_numbers() {
+    let text = TWO
+        .replace("name = 'b'\nports", "name = 'b'\nnumber = 3\nports")
+        .replace("control", "max_nodes = 4\ncontrol");
+    let cluster = Cluster::parse(&text, 0).unwrap();
+    assert_eq!((cluster.members(), cluster.room(), cluster.control, cluster.ports()), (vec![0, 3], 4, 3, 1));
+    assert_eq!((cluster.node("b"), cluster.node(""), cluster.name_of(1)), (Some(3), None, ""));
+    let lines: Vec<_> = cluster.lines().map(|(number, node, line)| (number, node, &*line.name)).collect();
+    assert_eq!(lines, [(0, 0, "a0"), (3, 3, "b0")]);
+    // Links of 2R/2, not of 2R/4.
+    assert_eq!(cluster.link_rate(), 1_000_000_000);
+    assert_eq!(
+        mistakes(&text.replace("number = 3", "number = 0")),
+        ["c.toml:11:10: error: number 0 is given twice", "c.toml:6:1: note: first here"]
+    );
+    assert_eq!(
+        mistakes(&text.replace("number = 3", "number = 4")),
+        ["c.toml:11:10: error: node number 4 is one too many for `max_nodes` 4: they begin with 0"]
+    );
+}
+
+#[test]
+fn what_changes_is_told() {
+    let two = Cluster::parse(TWO, 0).unwrap();
+    let three = Cluster::parse(&three_nodes(), 0).unwrap();
+    let between = |old: &Cluster, new: &Cluster| {
+        let changes = Changes::between(old, new);
+        (changes.text(old, new), changes.fixed)
+    };
+    assert!(Changes::between(&two, &two).is_empty());
+    assert_eq!(between(&two, &three), ("+ node c (number 2): c0 on eth7\n".to_owned(), vec![]));
+    assert_eq!(between(&three, &two), ("- node c (number 2): c0 on eth7\n".to_owned(), vec![]));
+    // What comes of taking one node over, as if it were the only one.
+    let (mut grown, mut shrunk) = (two.clone(), three.clone());
+    grown.take(&three, 2);
+    shrunk.take(&two, 2);
+    assert_eq!((&grown, shrunk.members()), (&three, vec![0, 1]));
+    assert!(Changes::between(&shrunk, &two).is_empty());
+    // Another place is a replacement, except for the control node.
+    let moved = Cluster::parse(&TWO.replacen("eth1", "eth2", 1), 0).unwrap();
+    let replaced = "- node a (number 0): a0 on eth1\n+ node a (number 0): a0 on eth2\n";
+    assert_eq!(between(&two, &moved), (replaced.to_owned(), vec![]));
+    let fixed = |text: &str| between(&two, &Cluster::parse(text, 0).unwrap()).1;
+    assert_eq!(fixed(&TWO.replace("02:00:00:00:00:01", "02:00:00:00:00:02")), ["the control node, b"]);
+    let others = TWO.replace("'1G'", "'2G'\nhello = '7ms'\nmax_nodes = 9");
+    let room = "how many nodes there can be: it was started with room for 8 (`max_nodes`)";
+    assert_eq!(fixed(&others), ["line_rate", "hello", room]);
+    // Without the first, the second would have another number.
+    let two_three = |text: &str| {
+        let rest =
+            three_nodes().replace("[[node]]\nname = 'a'\nports = [{ name = 'a0', device = 'eth1' }]\n", text);
+        between(&Cluster::parse(&three_nodes(), 0).unwrap(), &Cluster::parse(&rest, 0).unwrap()).1
+    };
+    let numbers = two_three("");
+    assert_eq!(numbers[0], "the number of node b, which is 1 and would be 0: write `number = 1`");
+    assert_eq!(numbers[1], "the number of node c, which is 2 and would be 1: write `number = 2`");
+}
+
+fn three_nodes() -> String {
+    format!("{TWO}[[node]]\nname = 'c'\nports = [{{ name = 'c0', device = 'eth7' }}]\n")
+}
+
 #[test]
 fn mistakes_against_toml() {
     assert_eq!(mistakes("[cluster]\nname = 'a'\nname = 'b'\n"), ["c.toml:3:1: error: duplicate key"]);
@@ -179,7 +245,9 @@ fn the_example_says_all_there_is() {
     let text = std::fs::read_to_string(file).unwrap();
     let is_setting = |line: &&str| line.split(' ').nth(1) == Some("=");
     let of_several = |line: &str| {
-        ["listen", "authority", "links", "certificate", "key"].iter().any(|name| line.starts_with(name))
+        ["listen", "authority", "links", "certificate", "key", "number"]
+            .iter()
+            .any(|name| line.starts_with(name))
     };
     let uncommented = |line| {
         str::strip_prefix(line, "# ").filter(is_setting).filter(|line| !of_several(line)).unwrap_or(line)
@@ -189,7 +257,7 @@ fn the_example_says_all_there_is() {
         assert!(text.contains(&format!("{name} = ")), "{name}");
     }
     let mut same = Cluster::parse(&all, 0).unwrap();
-    assert_eq!(same.link_rate, plain.link_rate());
-    same.link_rate = 0;
+    assert_eq!((same.link_rate, same.max_nodes), (plain.link_rate(), plain.room()));
+    (same.link_rate, same.max_nodes) = (0, 0);
     assert_eq!(same, plain);
 }
