@@ -27,7 +27,7 @@ pub const COMMAND: &str = "cluster-node";
 /// How long the first look at the kernel may take before packets flow.
 const FIRST_LOOK: Duration = Duration::from_secs(30);
 
-/// What a node is told, as a line of JSON on its standard input. What follows are [orders](super::orders).
+/// What a node is told, as a line of JSON on its standard input. What follows are [`super::orders`].
 #[derive(Clone, Serialize, Deserialize)]
 pub struct Task {
     /// What it is called.
