@@ -370,7 +370,7 @@ fn it_is_started_again_by_command_and_ends_with_the_router() -> Result<()> {
     assert_eq!(told, (&"process".into(), &"in step".into(), &true.into(), &"it was asked to".into()));
     // A router that is killed leaves none behind.
     stage.router.kill();
-    let gone = || Ok((!std::path::Path::new(&format!("/proc/{pid}")).exists()).then_some(()));
+    let gone = || Ok((!Path::new(&format!("/proc/{pid}")).exists()).then_some(()));
     wait_until("the control side to end", Duration::from_secs(2), gone)?;
     Ok(())
 }
