@@ -44,6 +44,8 @@ pub struct Seen {
     pub last_end: Option<String>,
     /// What it last said.
     pub report: Report,
+    /// Where its log had come to when it first said that it had read and published everything.
+    whole: Option<u64>,
     /// Times in a row that it ended before it was in step for long.
     in_a_row: u32,
 }
@@ -85,6 +87,7 @@ impl Supervisor {
             in_step: false,
             last_end: None,
             report: Report::default(),
+            whole: None,
             in_a_row: 0,
         };
         let shared = Arc::new(Shared {
@@ -190,7 +193,7 @@ impl Watching {
             let mut seen = shared.seen();
             (seen.pid, seen.since) = (Some(child.id()), Instant::now());
             seen.starts += 1;
-            (seen.report, seen.in_step) = (Report::default(), false);
+            (seen.report, seen.in_step, seen.whole) = (Report::default(), false, None);
         }
         let service = &self.service;
         let ended = follow(stream, &mut self.replica, &shared.reins, |report, position| {
@@ -198,8 +201,10 @@ impl Watching {
             if let Some(report) = report.and_then(|report| serde_json::from_slice(report).ok()) {
                 seen.report = report;
             }
-            let Report { status, position: needed, .. } = &seen.report;
-            let has_all = status.kernel && status.published && position.is_some_and(|at| at >= *needed);
+            if seen.whole.is_none() && seen.report.status.kernel && seen.report.status.published {
+                seen.whole = Some(seen.report.position);
+            }
+            let has_all = seen.whole.is_some_and(|whole| position.is_some_and(|at| at >= whole));
             if has_all && !seen.in_step {
                 seen.in_step = true;
                 tell_in_step(&seen, service);
