@@ -12,7 +12,8 @@ use crate::run::Service;
 use graph::Router;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use serde::{Deserialize, Serialize};
-use std::io::{self, BufRead};
+use std::fs::File;
+use std::io::{self, BufRead, BufReader};
 use std::os::fd::AsFd;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -86,8 +87,10 @@ impl Post {
     pub fn open(running: Running) -> io::Result<Post> {
         let stop = Arc::new(AtomicBool::new(false));
         let also = stop.clone();
+        // With a buffer of its own: that of `io::stdin` does not tell whether a line is in it.
+        let mut input = BufReader::new(File::from(io::stdin().as_fd().try_clone_to_owned()?));
         let thread = Builder::new().name("orders".to_owned()).spawn(move || {
-            while let Some(line) = next(&also) {
+            while let Some(line) = next(&mut input, &also) {
                 running.take(&line);
             }
             // Not before: what is in `running` lives as long as this thread.
@@ -111,14 +114,14 @@ impl Drop for Post {
 }
 
 /// The next line, unless there is none any more, or the node ends.
-fn next(stop: &AtomicBool) -> Option<String> {
-    let stdin = io::stdin();
+fn next(input: &mut BufReader<File>, stop: &AtomicBool) -> Option<String> {
     while !stop.load(Ordering::Relaxed) {
-        let mut fds = [PollFd::new(stdin.as_fd(), PollFlags::POLLIN)];
+        let mut fds = [PollFd::new(input.get_ref().as_fd(), PollFlags::POLLIN)];
         // Interrupted is as good as nothing there.
-        if poll(&mut fds, PollTimeout::from(LOOK)).unwrap_or(0) > 0 {
+        let has_come = poll(&mut fds, PollTimeout::from(LOOK)).unwrap_or(0) > 0;
+        if has_come || !input.buffer().is_empty() {
             let mut line = String::new();
-            return stdin.lock().read_line(&mut line).ok().filter(|len| *len > 0).map(|_| line);
+            return input.read_line(&mut line).ok().filter(|len| *len > 0).map(|_| line);
         }
     }
     None
