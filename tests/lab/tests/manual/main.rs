@@ -26,6 +26,8 @@ const LINUX_COMMANDS: &[&str] = &[
     "routebricks router eth1 eth2 --fpm",
     "routebricks router --settings router.toml",
     "routebricks show routes",
+    "routebricks show routes --vrf red",
+    "routebricks show interfaces",
     "routebricks show punt",
     "routebricks show neighbours",
     "routebricks show elements",
@@ -35,6 +37,14 @@ const LINUX_COMMANDS: &[&str] = &[
     "ip address add 10.1.0.1/24 dev eth1",
     "ip address add 10.2.0.1/24 dev eth2",
     "ip route add 10.9.0.0/16 via 10.2.0.2",
+    "ip link add link eth1 name eth1.100 type vlan id 100",
+    "ip link set eth1.100 up",
+    "ip address add 10.100.0.1/24 dev eth1.100",
+    "ip route add 10.101.0.0/16 via 10.100.0.2",
+    "ip link add red type vrf table 10",
+    "ip link set red up",
+    "ip route add table 10 unreachable default metric 4278198272",
+    "ip link set eth1.100 master red",
     "zebra -M dplane_fpm_nl …",
 ];
 
@@ -146,7 +156,7 @@ fn in_try_it(page: &str, command: &str) -> Result<bool> {
 
 /// `routebricks cluster`, or `routebricks cluster COMMAND …` of those that there are.
 fn is_cluster_command(command: &str) -> bool {
-    let known = ["check", "print-config", "up", "status", "drain", "start", "down"];
+    let known = ["check", "print-config", "up", "status", "drain", "start", "reload", "down"];
     let mut words = command.split(' ').skip(1);
     words.next() == Some("cluster") && words.next().is_none_or(|word| known.contains(&word))
 }

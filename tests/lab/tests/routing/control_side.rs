@@ -395,7 +395,7 @@ fn it_is_upgraded_alone() -> Result<()> {
     install(&program)?;
     // Starts the copy in place of the program that it is told.
     let starter = ["sh", "-c", &format!("shift; exec {} \"$@\"", file.display()), "sh"].map(str::to_owned);
-    let stage = Stage::started_by(2, &[], |_| Ok(starter.to_vec()))?;
+    let stage = Stage::started_by(2, &APART, |_| Ok(starter.to_vec()))?;
     stage.wait_for_ping(0, "10.2.0.2", true)?;
     let runs = |pid: i32| fs::read_link(format!("/proc/{pid}/exe")).cannot(|| "read what runs".to_owned());
     // A program that is none.
