@@ -4,9 +4,7 @@
 use control::Tables;
 use control::replicate::apart::{ChannelError, Reins, Side, follow};
 use control::replicate::{Message, Replica};
-use fib::{
-    Adjacency, AdjacencyChanges, HopGroup, NextHop, Prefix4, Prefix6, Radix, Route, RouteChange, RouteTable,
-};
+use fib::{Adjacency, AdjacencyChanges, HopGroup, NextHop, Prefix4, Prefix6, Radix, Route, RouteChange};
 use std::io::Write;
 use std::os::unix::net::UnixStream;
 use std::sync::Arc;
@@ -15,12 +13,7 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 fn tables() -> Tables {
-    Tables {
-        routes4: Arc::new(RouteTable::new(Radix::new())),
-        adjacencies4: Arc::default(),
-        routes6: Arc::new(RouteTable::new(Radix::new())),
-        adjacencies6: Arc::default(),
-    }
+    Tables::new(Radix::new(), Radix::new())
 }
 
 fn hop(port: u32) -> NextHop {

@@ -7,8 +7,7 @@ use control::netlink::{
 };
 use control::{BLACKHOLE, Model, PUNT, Publisher, Tables, object_number, set_number};
 use epoch::Reader;
-use fib::{Adjacency, LinearTable, NextHop, Prefix4, RouteTable};
-use std::sync::Arc;
+use fib::{Adjacency, LinearTable, NextHop, Prefix4};
 
 /// Interfaces 11 and 12 are ports 0 and 1, interface 13 is none.
 struct World {
@@ -20,12 +19,7 @@ struct World {
 
 impl World {
     fn new() -> World {
-        let tables = Tables {
-            routes4: Arc::new(RouteTable::new(LinearTable::new())),
-            adjacencies4: Arc::default(),
-            routes6: Arc::new(RouteTable::new(LinearTable::new())),
-            adjacencies6: Arc::default(),
-        };
+        let tables = Tables::new(LinearTable::new(), LinearTable::new());
         let publisher = Publisher::new(tables.clone(), &[11, 12]);
         let mut world = World { model: Model::default(), publisher, tables, reader: Reader::new() };
         (11..14).for_each(|index| world.link(index, true));

@@ -6,7 +6,7 @@ use control::netlink::{
 };
 use control::{Model, Publisher, Tables, set_number};
 use epoch::Reader;
-use fib::{Adjacency, LinearTable, NextHop, Prefix4, RouteEvent, RouteTable};
+use fib::{Adjacency, LinearTable, NextHop, Prefix4, RouteEvent};
 use proptest::prelude::*;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex};
@@ -19,12 +19,7 @@ const PREFIXES: [&str; 6] =
     ["0.0.0.0/0", "10.0.11.0/24", "10.0.12.0/24", "20.0.0.0/16", "21.0.0.0/16", "21.0.0.0/24"];
 
 fn tables() -> Tables {
-    Tables {
-        routes4: Arc::new(RouteTable::new(LinearTable::new())),
-        adjacencies4: Arc::default(),
-        routes6: Arc::new(RouteTable::new(LinearTable::new())),
-        adjacencies6: Arc::default(),
-    }
+    Tables::new(LinearTable::new(), LinearTable::new())
 }
 
 fn model(messages: &[Message]) -> Model {

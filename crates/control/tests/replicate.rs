@@ -5,8 +5,7 @@ use control::Tables;
 use control::replicate::{Answer, Feed, Frames, Hello, LINGER, Log, Message, Reclaim, Replica};
 use epoch::Reader;
 use fib::{
-    Adjacency, AdjacencyChanges, HopGroup, LinearTable, NextHop, NextHopId, Prefix, Radix, Route,
-    RouteChange, RouteTable,
+    Adjacency, AdjacencyChanges, HopGroup, LinearTable, NextHop, NextHopId, Prefix, Radix, Route, RouteChange,
 };
 use proptest::prelude::*;
 use std::net::IpAddr;
@@ -14,12 +13,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 fn tables() -> Tables {
-    Tables {
-        routes4: Arc::new(RouteTable::new(Radix::new())),
-        adjacencies4: Arc::default(),
-        routes6: Arc::new(RouteTable::new(LinearTable::new())),
-        adjacencies6: Arc::default(),
-    }
+    Tables::new(Radix::new(), LinearTable::new())
 }
 
 fn hop(port: u32) -> NextHop {

@@ -25,12 +25,7 @@ const LIMIT: Duration = Duration::from_secs(5);
 type Shown = BTreeMap<(u32, String), Vec<String>>;
 
 fn tables() -> Tables {
-    Tables {
-        routes4: Arc::new(RouteTable::new(LinearTable::new())),
-        adjacencies4: Arc::default(),
-        routes6: Arc::new(RouteTable::new(LinearTable::new())),
-        adjacencies6: Arc::default(),
-    }
+    Tables::new(LinearTable::new(), LinearTable::new())
 }
 
 /// Links `a0` and `b0` with an address each, their far ends `a1` and `b1`, and `c0`, which is no port.

@@ -22,7 +22,7 @@ mod vrfs;
 use crate::kernel::Model;
 use crate::netlink::{LOCAL_TABLE, Link, MAIN_TABLE};
 use epoch::Reader;
-use fib::{Address, Adjacencies, Dir24_8, Interfaces, NextHop, Prefix, RangeTree, RouteTable, Vrf};
+use fib::{Address, Adjacencies, Dir24_8, Fib, Interfaces, NextHop, Prefix, RangeTree, RouteTable, Vrf};
 use groups::{AllSets, Wanted};
 use interfaces::{Places, VrfState};
 use paths::View;
@@ -73,10 +73,17 @@ pub struct Tables {
 impl Default for Tables {
     /// Empty tables, of the structures that a router has.
     fn default() -> Tables {
+        Tables::new(Dir24_8::new(), RangeTree::new())
+    }
+}
+
+impl Tables {
+    /// Empty tables in which lookups are made by these structures.
+    pub fn new(fib4: impl Fib<u32> + 'static, fib6: impl Fib<u128> + 'static) -> Tables {
         Tables {
-            routes4: Arc::new(RouteTable::new(Dir24_8::new())),
+            routes4: Arc::new(RouteTable::new(fib4)),
             adjacencies4: Arc::default(),
-            routes6: Arc::new(RouteTable::new(RangeTree::new())),
+            routes6: Arc::new(RouteTable::new(fib6)),
             adjacencies6: Arc::default(),
         }
     }

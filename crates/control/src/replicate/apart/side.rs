@@ -10,7 +10,7 @@ use crate::replicate::message::{Hello, Message};
 use crate::replicate::replica::{Answer, FIRST, Replica};
 use crate::replicate::server::waker;
 use crate::replicate::wire::ProtocolError;
-use fib::{Adjacencies, RouteTable, Unread};
+use fib::Unread;
 use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -39,12 +39,7 @@ impl Side {
     /// If the other end is no router, or gone.
     pub fn open(stream: UnixStream) -> Result<Side, ChannelError> {
         let (mut pipe, waker) = (Pipe::new(stream)?, waker()?);
-        let tables = Tables {
-            routes4: Arc::new(RouteTable::new(Unread)),
-            adjacencies4: Arc::<Adjacencies>::default(),
-            routes6: Arc::new(RouteTable::new(Unread)),
-            adjacencies6: Arc::default(),
-        };
+        let tables = Tables::new(Unread, Unread);
         let (versions, found) = hear(&mut pipe, &waker, &tables)?;
         let log = Log::new(&tables, Log::ROOM);
         Ok(Side { pipe, waker, log, versions, found })
