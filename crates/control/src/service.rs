@@ -174,6 +174,17 @@ impl Drop for Handle {
     }
 }
 
+/// What only some want.
+#[derive(Default)]
+struct Also {
+    /// VLANs and VRFs, of which workers hear there.
+    interfaces: Option<Arc<Interfaces>>,
+    /// Numbers that followers of the tables have are not given again too soon.
+    reclaim: Option<Reclaim>,
+    /// Whoever follows has FRR's routes from before, or none.
+    is_apart: bool,
+}
+
 /// What the thread owns.
 pub struct Control {
     socket: NetlinkSocket,
@@ -201,7 +212,7 @@ impl Control {
     /// # Errors
     /// If a socket or the thread cannot be had.
     pub fn start(settings: &Settings, cables: Option<Cables>, tables: Tables) -> io::Result<Handle> {
-        Control::start_for(settings, cables, tables, None, None, false)
+        Control::start_for(settings, cables, tables, Also::default())
     }
 
     /// As [`start`](Self::start), with VLANs on the ports' twins and VRFs, of which workers hear in `interfaces`.
@@ -214,7 +225,7 @@ impl Control {
         tables: Tables,
         interfaces: Arc<Interfaces>,
     ) -> io::Result<Handle> {
-        Control::start_for(settings, cables, tables, None, Some(interfaces), false)
+        Control::start_for(settings, cables, tables, Also { interfaces: Some(interfaces), ..Also::default() })
     }
 
     /// As [`start`](Self::start), for other nodes as well: those that follow the log of these tables
@@ -227,7 +238,8 @@ impl Control {
         cables: Option<Cables>,
         log: &Arc<Log>,
     ) -> io::Result<Handle> {
-        Control::start_for(settings, cables, log.tables().clone(), Some(Reclaim::new(log)), None, false)
+        let also = Also { reclaim: Some(Reclaim::new(log)), ..Also::default() };
+        Control::start_for(settings, cables, log.tables().clone(), also)
     }
 
     /// As [`start_replicated`](Self::start_replicated), for one router that follows and keeps its tables when this process
@@ -237,17 +249,17 @@ impl Control {
     /// # Errors
     /// If a socket or the thread cannot be had.
     pub fn start_apart(settings: &Settings, cables: Option<Cables>, log: &Arc<Log>) -> io::Result<Handle> {
-        Control::start_for(settings, cables, log.tables().clone(), Some(Reclaim::new(log)), None, true)
+        let also = Also { reclaim: Some(Reclaim::new(log)), is_apart: true, ..Also::default() };
+        Control::start_for(settings, cables, log.tables().clone(), also)
     }
 
     fn start_for(
         settings: &Settings,
         cables: Option<Cables>,
         tables: Tables,
-        reclaim: Option<Reclaim>,
-        interfaces: Option<Arc<Interfaces>>,
-        is_apart: bool,
+        also: Also,
     ) -> io::Result<Handle> {
+        let Also { interfaces, reclaim, is_apart } = also;
         let shared = Arc::new(Shared::default());
         let listener = match settings.source {
             Source::Kernel => None,
