@@ -51,20 +51,20 @@ impl Scope {
         let map = self.interfaces.read(reader);
         match self.port {
             Some(port) => lookup_in(map.vrf(port), shared, reader, addresses, hops),
-            None => self.lookup_each(shared, reader, batch, addresses, hops),
+            None => self.lookup_each(map, shared, reader, batch, addresses, hops),
         }
     }
 
     /// The packets of each VRF at once.
     fn lookup_each<A: InVrf>(
         &self,
+        map: &InterfaceMap,
         shared: &RouteTable<A>,
         reader: &Reader,
         batch: &Batch,
         addresses: &[A],
         hops: &mut [Option<NextHopId>],
     ) {
-        let map = self.interfaces.read(reader);
         let vrf_of = |packet: &Packet| map.vrf(self.interface(packet));
         let packets = batch.as_slice();
         let Some(first) = packets.first().map(vrf_of) else { return };
