@@ -70,9 +70,9 @@ impl Places {
     }
 
     /// Another interface is the twin of a port, which may be a new one; 0: none. Returns the port's number, if it can have
-    /// one: adjacencies have 16 bits for it, and where there are VLANs their numbers follow those of the first ports.
+    /// one: there are no more interfaces, and where there are VLANs their numbers follow those of the first ports.
     pub fn set_twin(&mut self, port: usize, twin: u32) -> Option<u32> {
-        let number = u16::try_from(port).ok()?;
+        let number = u16::try_from(port).ok().filter(|_| port < Interfaces::MOST)?;
         if port >= self.twins.len() {
             if self.table.is_some() {
                 return None;

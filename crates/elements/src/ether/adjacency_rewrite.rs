@@ -240,6 +240,7 @@ mod tests {
         assert_eq!(error("group 7 - 2 - 1"), "port: no output 2, there are 2");
         assert_eq!(error("group 7 - 0 - 0"), "the weight of next hop #1 is 0");
         assert_eq!(error("group 7 -"), "port missing");
+        assert_eq!(error("32768 - 2:0:0:0:0:1 2:0:0:0:0:2"), "port: must be below 32768");
         assert_eq!(lab.0.write("a.remove", "7 -"), Err("no such adjacency".to_owned()));
     }
 

@@ -128,6 +128,10 @@ impl<N: Network> AdjacencyArg<N> {
             }
             Target::Group(members)
         } else {
+            let bound = u32::from(Adjacency::TAGGED);
+            if hop.port >= bound {
+                return Err(ArgError::new(format!("port: must be below {bound}")));
+            }
             Target::Neighbour(words.take("source")?, words.take("destination")?)
         };
         words.end()?;
