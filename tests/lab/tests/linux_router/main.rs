@@ -16,6 +16,17 @@ use lab::process::Process;
 use lab::twins::{LIMIT, Stage};
 use lab::wait::wait_until;
 
+/// For Python: a socket for frames out of `eth0`, and the Internet checksum of an even number of bytes.
+const RAW_SOCKET: &str = "
+import socket, struct
+def checksum(b):
+    s = sum(struct.unpack('>%dH' % (len(b) // 2), b))
+    s = (s & 0xffff) + (s >> 16)
+    return 0xffff ^ ((s & 0xffff) + (s >> 16))
+out = socket.socket(socket.AF_PACKET, socket.SOCK_RAW)
+out.bind(('eth0', 0))
+";
+
 /// Pings from the first host to another are forwarded by the data plane, which is the element `forwards`.
 fn pings_do_not_pass_linux(stage: &Stage, to: &str, forwards: &str) -> Result<()> {
     let counts = || Ok((stage.packets(forwards)?, stage.packets("punt0")?));

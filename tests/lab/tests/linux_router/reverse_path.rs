@@ -11,15 +11,11 @@ use lab::twins::Stage;
 use lab::wait::wait_until;
 use lab::{Context, Error, Result};
 
-/// Sends a packet to 10.2.0.2 from each of the addresses in its standard input.
+use super::RAW_SOCKET;
+
+/// After [`RAW_SOCKET`]: sends a packet to 10.2.0.2 from each of the addresses in its standard input.
 const SEND: &str = "
-import socket, struct, sys, time
-def checksum(b):
-    s = sum(struct.unpack('>%dH' % (len(b) // 2), b))
-    s = (s & 0xffff) + (s >> 16)
-    return 0xffff ^ ((s & 0xffff) + (s >> 16))
-out = socket.socket(socket.AF_PACKET, socket.SOCK_RAW)
-out.bind(('eth0', 0))
+import sys, time
 for line in sys.stdin:
     head = struct.pack('>BBHHHBBH4s4s', 0x45, 0, 20, 1, 0, 64, 253, 0, socket.inet_aton(line.strip()), bytes([10,2,0,2]))
     head = head[:10] + struct.pack('>H', checksum(head)) + head[12:]
@@ -81,8 +77,11 @@ fn arrived(from: &Namespace, to: &Namespace) -> Result<BTreeSet<Ipv4Addr>> {
     let mut output = BufReader::new(output);
     output.read_line(&mut String::new()).cannot(|| "read from python3".to_owned())?;
     let mut sender = from.command("python3");
-    let mut sender =
-        sender.args(["-c", SEND]).stdin(Stdio::piped()).spawn().cannot(|| "run python3".to_owned())?;
+    let mut sender = sender
+        .args(["-c", &[RAW_SOCKET, SEND].concat()])
+        .stdin(Stdio::piped())
+        .spawn()
+        .cannot(|| "run python3".to_owned())?;
     if let Some(mut input) = sender.stdin.take() {
         let lines: String = sources().iter().map(|source| format!("{source}\n")).collect();
         input.write_all(lines.as_bytes()).cannot(|| "write to python3".to_owned())?;

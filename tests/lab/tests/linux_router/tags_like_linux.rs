@@ -1,5 +1,6 @@
 //! Random frames with and without tags leave our router as they leave a Linux with the same VLANs, VRF, routes, neighbours.
 
+use super::RAW_SOCKET;
 use super::vlans::skipped;
 use lab::netns::{Namespace, missing_program};
 use lab::twins::{LIMIT, Stage};
@@ -53,15 +54,10 @@ const HOSTS: [(u8, &str, u8); 7] = [
     (22, "eth2.200", 0x25),
 ];
 
+/// After [`RAW_SOCKET`]: sends 2,000 frames, of all kinds of tags, addresses and lengths.
 const SEND: &str = "
-import random, socket, struct, time
+import random, time
 random.seed(1)
-def checksum(b):
-    s = sum(struct.unpack('>%dH' % (len(b) // 2), b))
-    s = (s & 0xffff) + (s >> 16)
-    return 0xffff ^ ((s & 0xffff) + (s >> 16))
-out = socket.socket(socket.AF_PACKET, socket.SOCK_RAW)
-out.bind(('eth0', 0))
 nets = [1, 2, 11, 12, 13, 21, 22, 98, 99, 77]
 for i in range(2000):
     tags = random.choice(['', '8100p000', '8100p064', '8100p064', '8100p0c8', '8100p0c8', '8100p12c', '8100pfff',
@@ -140,7 +136,7 @@ impl Listener {
 /// The frames that both hosts get, with the number of the host.
 fn exchanged(hosts: [&Namespace; 2]) -> Result<BTreeSet<String>> {
     let listeners = [Listener::start(hosts[0])?, Listener::start(hosts[1])?];
-    hosts[0].run("python3", &["-c", SEND])?;
+    hosts[0].run("python3", &["-c", &[RAW_SOCKET, SEND].concat()])?;
     let mut all = BTreeSet::new();
     for (number, listener) in (1..).zip(listeners) {
         all.extend(listener.frames()?.lines().map(|line| format!("{number}: {line}")));
