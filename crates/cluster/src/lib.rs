@@ -28,12 +28,14 @@
 //! | [`resequence`] | putting a stream back in order at the output node |
 //! | [`delay`] | how far apart the delays of paths are: what deadlines are made of |
 //! | [`liveness`] | hellos: is the peer there, does it hear us |
+//! | [`election`] | which node is the control node, when a store with leases has the last word |
 //! | [`fairness`] | deficit round robin, max-min shares, Jain's index |
 //! | [`reorder`] | how much reordering: the paper's measure, RFC 4737, RFC 5236 |
 //! | [`model`] | a cluster in virtual time, made of all of the above |
 #![forbid(unsafe_code)]
 
 pub mod delay;
+pub mod election;
 pub mod fairness;
 pub mod flowlet;
 pub mod header;

@@ -21,7 +21,7 @@
 //! - `POLICY`: `adaptive`, or to compare with it `direct-vlb`, `vlb` or `flow-hash`. Default `adaptive`.
 //! - `ADJACENCIES`, `ADJACENCIES6`: the names of the tables that `AdjacencyRewrite` and `IP6AdjacencyRewrite` use. Default
 //!   `main` and `main6`.
-//! - `CONTROL`: the node whose Linux is the control plane. Default 0.
+//! - `CONTROL`: the node whose Linux is the control plane, until another one is. Default 0.
 //! - `INCARNATION`: 0 to 15, another one each time that the node starts. Default 0.
 //! - `HELLO`: how often each link carries a hello. After three missed ones it is down. Default 5 ms.
 //! - `WORKERS`: workers of a node, at most. Default 1.
@@ -47,7 +47,7 @@
 //! |---|---|
 //! | 0 to p - 1 | the node's lines |
 //! | p to p + L - 1 | its links, in the order of `LINKS` |
-//! | p + L + line | at the control node, optional: frames for the twin of each line of the cluster |
+//! | p + L + line | optional: frames for the twin of each line of the cluster, while this is the control node |
 //!
 //! Links need an MTU that is 18 bytes above that of the lines, and devices that take in frames for any address (`PROMISC
 //! true`).
@@ -64,6 +64,7 @@
 //! | `streams` | r | for each input node: what its resequencer has delivered, holds, gave up and refused; spread of delays |
 //! | `drain` | rw | true: the others choose this node as relay no more |
 //! | `members` | rw | the nodes that there are |
+//! | `control` | rw | the node whose Linux is the control plane: frames that travel whole are from it, or for it |
 //!
 //! # Losses
 //! At the input node:
@@ -101,6 +102,7 @@
 //! // c.count = 5
 //! // cluster.drain = false
 //! // cluster.members = 0
+//! // cluster.control = 0
 //! ```
 
 use super::losses;
@@ -110,7 +112,7 @@ use super::status::Status;
 use super::switch::LocalClusterSwitch;
 use fib::Adjacencies;
 use graph::{Args, Class, ConfigErrors, Configure, Handlers, LocalCx, Spec, State, value};
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU16, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// See the module.
@@ -120,6 +122,8 @@ pub struct ClusterSwitch {
     pub(super) adjacencies: Arc<Adjacencies>,
     pub(super) adjacencies6: Arc<Adjacencies>,
     drains: AtomicBool,
+    /// The control node.
+    control: AtomicU16,
     pub(super) members: Members,
     pub(super) status: Mutex<Status>,
 }
@@ -139,11 +143,8 @@ impl Class for ClusterSwitch {
         let adjacencies6 = table(args, "ADJACENCIES6", "main6");
         let (links, first_twin) = (settings.links.len(), settings.first_twin());
         let inputs = [links + 1, links + 2];
-        let mut outputs = vec![first_twin];
-        if settings.me == settings.control {
-            outputs.push(first_twin + settings.all_lines());
-        }
-        for (what, there, wanted) in [("input", cx.inputs, &inputs[..]), ("output", cx.outputs, &outputs)] {
+        let outputs = [first_twin, first_twin + settings.all_lines()];
+        for (what, there, wanted) in [("input", cx.inputs, &inputs), ("output", cx.outputs, &outputs)] {
             if !wanted.contains(&there) {
                 let wanted: Vec<String> = wanted.iter().map(ToString::to_string).collect();
                 let wanted = wanted.join(" or ");
@@ -152,9 +153,10 @@ impl Class for ClusterSwitch {
         }
         args.finish()?;
         let (drains, status) = (AtomicBool::new(false), Mutex::default());
+        let control = AtomicU16::new(settings.control);
         let members = Members::new(&settings.members);
         let settings = Arc::new(settings);
-        Ok(ClusterSwitch { settings, adjacencies, adjacencies6, drains, members, status })
+        Ok(ClusterSwitch { settings, adjacencies, adjacencies6, drains, control, members, status })
     }
 
     fn local(self: &Arc<Self>, _: &LocalCx) -> LocalClusterSwitch {
@@ -172,6 +174,11 @@ impl Class for ClusterSwitch {
             c.drains.store(value(text)?, Relaxed);
             Ok(())
         });
+        h.read("control", |c| c.control().to_string());
+        h.write("control", |c, text, _| {
+            c.control.store(c.settings.read_control(text)?, Relaxed);
+            Ok(())
+        });
         h.read("members", |c| c.members.text());
         h.write("members", |c, text, _| {
             c.members.set(c.settings.read_members(text)?);
@@ -184,6 +191,11 @@ impl ClusterSwitch {
     /// What the configuration says.
     pub(super) fn settings(&self) -> &Arc<Settings> {
         &self.settings
+    }
+
+    /// The node whose Linux is the control plane now.
+    pub(super) fn control(&self) -> u16 {
+        self.control.load(Relaxed)
     }
 
     /// The others are asked not to choose this node as relay.

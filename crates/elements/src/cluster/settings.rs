@@ -34,7 +34,7 @@ pub struct Settings {
     pub order: Order,
     /// The rule for paths.
     pub policy: Policy,
-    /// The node whose Linux is the control plane.
+    /// The node whose Linux is the control plane, at first.
     pub control: u16,
     /// Which life of the node this is.
     pub incarnation: u8,
@@ -218,11 +218,22 @@ impl Settings {
         }
     }
 
-    /// The header for whole frames of a line: at the control node to the node that has it, at others to the control node.
-    pub fn whole(&self, line: u32) -> Option<Header> {
+    /// The header for whole frames of a line while `control` is the control node: there to the node that has the line, at
+    /// others to the control node.
+    pub fn whole(&self, line: u32, control: u16) -> Option<Header> {
         let (node, port) = self.line(line)?;
-        let (node, port) = if self.me == self.control { (node, port) } else { (self.control, 0) };
+        let (node, port) = if self.me == control { (node, port) } else { (control, 0) };
         Some(Header { punt: true, adjacency: line, ..self.header(node, port, Phase::ToOutput) })
+    }
+
+    /// Reads the number of a node that can be the control node.
+    ///
+    /// # Errors
+    /// If it is none.
+    pub fn read_control(&self, text: &str) -> Result<u16, String> {
+        let edge = self.topology.edge_nodes();
+        let node = text.trim().parse().ok().filter(|node| *node < edge);
+        node.ok_or_else(|| format!("the number of a node with lines is wanted, 0 to {}", edge - 1))
     }
 
     /// The first output that is no line and no link.

@@ -283,8 +283,8 @@ impl Switch {
     pub(super) fn unwrap(&mut self, header: &Header, mut packet: Packet, out: &mut Out<'_>) {
         let is_whole =
             packet.head::<HEADER_LEN>(0).is_some_and(|head| head[LEN..] == ETHERTYPE_WHOLE.to_be_bytes());
-        let settings = &self.settings;
-        let is_for_line = header.source == settings.control;
+        let (settings, control) = (&self.settings, self.shared.control());
+        let is_for_line = header.source == control;
         if !is_whole || !packet.pull(HEADER_LEN) {
             out.lose(packet, super::losses::MESSAGE);
         } else if is_for_line && header.port < settings.own_lines() {
@@ -293,7 +293,7 @@ impl Switch {
         } else {
             let twin = settings.first_twin() + header.adjacency as usize;
             let is_twin =
-                settings.me == settings.control && (header.adjacency as usize) < settings.all_lines();
+                settings.me == control && (header.adjacency as usize) < settings.all_lines();
             if is_twin && out.is_connected(twin) {
                 packet.set_mac_offset(0);
                 out.emit(twin, Batch::one(packet));

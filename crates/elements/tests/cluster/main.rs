@@ -327,6 +327,47 @@ fn whole_frames_go_to_the_twins_and_from_them() {
     net.check_books();
 }
 
+#[test]
+fn the_control_node_can_be_another_one() {
+    let mut net = Net::new(Setup { ports: 2, candidates: 2, ..Setup::mesh(4, "strict") });
+    let arp: Vec<u8> = [vec![0xFF; 6], vec![2, 0, 0, 0, 9, 9], vec![8, 6], (0..46).collect()].concat();
+    let mut passed = |net: &mut Net, node: usize, port: &str| {
+        net.nodes[node].inject(port, &arp);
+        net.run_for(MS);
+        net.twins.drain(..).map(|(where_to, _)| where_to).collect::<Vec<_>>()
+    };
+    let is_control = |net: &Net, node: usize, is: bool| {
+        for port in 0..2 {
+            net.nodes[node].router.write(&format!("punt{port}"), "switch", if is { "0" } else { "1" }).unwrap();
+        }
+    };
+    // Node 1 takes over, while node 0 and node 3 do not know yet.
+    is_control(&net, 1, true);
+    for node in [1, 2] {
+        net.nodes[node].router.write("cluster", "control", "1").unwrap();
+    }
+    assert_eq!(passed(&mut net, 1, "line0"), [0x102]);
+    assert_eq!(passed(&mut net, 2, "line1"), [0x105]);
+    assert_eq!(passed(&mut net, 3, "line1"), [7]);
+    assert_eq!(passed(&mut net, 1, "twin4"), [0x8004]);
+    // What the old one sends counts where it is still the control node, and nowhere else.
+    assert_eq!(passed(&mut net, 0, "twin7"), [0x8007]);
+    assert_eq!(passed(&mut net, 0, "twin4"), []);
+    assert_eq!(net.losses(), [("cluster.no_twin".to_owned(), 1)].into());
+    for node in [0, 3] {
+        net.nodes[node].router.write("cluster", "control", "1").unwrap();
+    }
+    is_control(&net, 0, false);
+    assert_eq!(passed(&mut net, 0, "line1"), [0x101]);
+    assert_eq!(passed(&mut net, 3, "line1"), [0x107]);
+    assert_eq!(passed(&mut net, 1, "twin7"), [0x8007]);
+    assert_eq!(passed(&mut net, 0, "twin7"), []);
+    assert_eq!(net.losses().len(), 2);
+    assert_eq!(net.nodes[0].read("control"), "1");
+    assert!(net.nodes[0].router.write("cluster", "control", "4").is_err());
+    net.check_books();
+}
+
 /// Inputs that offer R, R/2, R/4 to one line get what max-min fairness gives them.
 #[test]
 fn a_line_is_shared_fairly_by_input_node() {

@@ -29,6 +29,8 @@ pub struct Setup {
     pub more: &'static str,
     /// The node at the end of each link of a node.
     pub links: fn(u16, u16) -> Vec<u16>,
+    /// Nodes below this have twins of all lines: they can be the control node.
+    pub candidates: u16,
 }
 
 impl Setup {
@@ -42,7 +44,7 @@ impl Setup {
             _ => panic!("no such shape"),
         };
         let links = |me, nodes| (0..nodes).filter(|&n| n != me).collect();
-        Setup { shape, nodes, edge: nodes, ports: 1, line_rate: 100_000_000, order, more: "", links }
+        Setup { shape, nodes, edge: nodes, ports: 1, line_rate: 100_000_000, order, more: "", links, candidates: 1 }
     }
 }
 
@@ -97,7 +99,7 @@ pub struct Net {
     pub bytes: HashMap<(u16, u16), u64>,
     /// When something came out by each pair of lines last, and the longest time between two.
     pub gaps: HashMap<(u16, u16), (u64, u64)>,
-    /// Frames that came out of twins: line, frame.
+    /// Frames that came out of twins: line, and node from bit 8 on; frame.
     pub twins: Vec<(u16, Vec<u8>)>,
     /// Changes frames on wires before they arrive.
     pub tamper: Option<fn(&mut Vec<u8>)>,
@@ -116,7 +118,8 @@ pub fn config(setup: &Setup, me: u16, incarnation: u8) -> String {
     );
     let all = setup.edge * setup.ports;
     let _ = writeln!(text, "wrapped :: Null -> [{}] cluster;", links.len() + 1);
-    if me == 0 {
+    let is_candidate = me < setup.candidates;
+    if is_candidate {
         for line in 0..all {
             let output = usize::from(lines) + links.len() + usize::from(line);
             let _ = writeln!(
@@ -125,7 +128,8 @@ pub fn config(setup: &Setup, me: u16, incarnation: u8) -> String {
                  FromDPDKDevice(twin{line}) -> ClusterWrap(cluster, LINE {line}) -> wrapped;"
             );
         }
-    } else if lines == 0 {
+    }
+    if me != 0 && lines == 0 {
         text.push_str("Idle -> wrapped;\n");
     }
     let routes: Vec<String> = (0..all).map(|l| format!("10.{l}.0.0/16 192.168.{l}.1 {l}")).collect();
@@ -145,8 +149,12 @@ pub fn config(setup: &Setup, me: u16, incarnation: u8) -> String {
             routes = routes.join(", "),
             next = next.join(", "),
         );
-        if me == 0 {
-            let _ = writeln!(text, "class{port}[1] -> twin{line};");
+        if is_candidate {
+            let _ = writeln!(
+                text,
+                "class{port}[1] -> punt{port} :: Switch({}); punt{port}[0] -> twin{line}; punt{port}[1] -> ClusterWrap(cluster, LINE {line}) -> wrapped;",
+                u8::from(me != 0)
+            );
         } else {
             let _ = writeln!(text, "class{port}[1] -> ClusterWrap(cluster, LINE {line}) -> wrapped;");
         }
@@ -362,8 +370,10 @@ impl Net {
             }
         }
         for line in 0..self.setup.edge * self.setup.ports {
-            let frames = self.nodes[0].port(&format!("twin{line}")).sent();
-            self.twins.extend(frames.into_iter().map(|frame| (line, frame)));
+            for node in 0..self.setup.candidates {
+                let frames = self.nodes[usize::from(node)].port(&format!("twin{line}")).sent();
+                self.twins.extend(frames.into_iter().map(|frame| (line | node << 8, frame)));
+            }
         }
     }
 

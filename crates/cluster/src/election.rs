@@ -1,0 +1,622 @@
+//! Which node is the control node, when a store with leases has the last word (etcd).
+//!
+//! Each node has a lease in the store, under which it announces itself; it renews it three times as often as it must. The
+//! control node is the one whose name is in one key, made only where there is none, under its lease: when the lease ends,
+//! the key goes, and another candidate makes it. The number of the store's change that made it is the *term*: it only grows.
+//!
+//! ```text
+//!   grant a lease ─▶ announce ─▶ look ─┬─ nobody holds the key: wait for those before us, campaign ─▶ look
+//!        ▲                             ├─ we hold it: control node of its term
+//!        └── the lease is gone ◀─ renew┴─ another one does: follow it
+//! ```
+//!
+//! What is not known changes nothing: while the store does not answer, the control node stays what it is, for nobody can tell it from
+//! a store that is gone for all. It ends when the store says that another one holds the key, or when a node that follows
+//! another one says so ([`Election::superseded`]). At most one node at a time is control node *and* has a lease that it knows
+//! to last ([`Election::is_certain`]).
+//!
+//! Whoever asks the store does what [`Election::step`] says, and tells what came of it. Time is in nanoseconds of a clock that
+//! goes on while the machine sleeps.
+
+/// How often a lease is renewed while it lasts once.
+const RENEWALS: u64 = 3;
+/// A candidate gives each one that comes before it so long to be faster.
+pub const STEP: u64 = 300_000_000;
+/// So long a candidate that has never heard of a control node leaves the first word to the preferred one.
+pub const SETTLE: u64 = 1_500_000_000;
+/// The same for the control node itself, from those who hear it although its key is gone: perhaps all of the store is.
+pub const HEARD: u64 = 4 * STEP;
+/// How often the store is asked anew when it does not answer.
+const RETRY: u64 = 300_000_000;
+
+/// A node that has announced itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Present {
+    /// Its number.
+    pub node: u16,
+    /// It can be the control node.
+    pub candidate: bool,
+    /// Its tables are whole: it can go on with them.
+    pub whole: bool,
+}
+
+/// Who holds the key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Holder {
+    /// Its number.
+    pub node: u16,
+    /// The number of the change that made the key.
+    pub term: u64,
+    /// The key is under the lease that we have now. An earlier life of this node may have left one.
+    pub ours: bool,
+}
+
+/// What the store says.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct View {
+    /// Who holds the key.
+    pub holder: Option<Holder>,
+    /// Who is there.
+    pub present: Vec<Present>,
+}
+
+/// What a node is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Role {
+    /// It does not know who is the control node.
+    #[default]
+    Waiting,
+    /// It follows the control node of a term.
+    Follower {
+        /// That.
+        node: u16,
+        /// Its term.
+        term: u64,
+    },
+    /// It is the control node of a term.
+    Control {
+        /// That.
+        term: u64,
+    },
+}
+
+impl Role {
+    /// The control node and its term, as `me` knows it.
+    pub fn control(self, me: u16) -> Option<(u16, u64)> {
+        match self {
+            Role::Waiting => None,
+            Role::Follower { node, term } => Some((node, term)),
+            Role::Control { term } => Some((me, term)),
+        }
+    }
+}
+
+/// What is to be asked of the store.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Step {
+    /// A lease: [`Election::granted`].
+    Grant,
+    /// To renew the lease: [`Election::renewed`] or [`Election::lease_is_gone`].
+    Renew,
+    /// To note under the lease that we are here: [`Election::announced`].
+    Announce,
+    /// What it says: [`Election::saw`].
+    Look,
+    /// To note under the lease that we are the control node, if nobody is: [`Election::campaigned`].
+    Campaign,
+    /// Nothing until this time, unless something changes there: [`Election::changed`].
+    Wait(u64),
+}
+
+/// How a node takes part.
+#[derive(Clone, Copy, Debug)]
+pub struct Config {
+    /// This node.
+    pub me: u16,
+    /// It can be the control node.
+    pub candidate: bool,
+    /// The candidate that is preferred where nothing else decides.
+    pub preferred: u16,
+    /// How long a lease lasts without being renewed.
+    pub ttl: u64,
+}
+
+/// See the module.
+#[derive(Clone, Debug)]
+pub struct Election {
+    config: Config,
+    /// Until when our lease lasts at least; none if we have none.
+    lease: Option<u64>,
+    /// When it was last renewed.
+    renewed: u64,
+    /// The key was seen under this lease.
+    holds: bool,
+    announced: bool,
+    /// Our tables are whole.
+    whole: bool,
+    /// The control node is heard, though not by way of the store.
+    hears: bool,
+    looked: bool,
+    view: View,
+    /// When it was first seen that nobody holds the key.
+    vacant: Option<u64>,
+    /// When we campaigned last: the answer was lost, or comes with the next look.
+    campaigned: Option<u64>,
+    /// When the store is to be asked again that did not answer.
+    retry: Option<u64>,
+    role: Role,
+}
+
+impl Election {
+    /// A node that has asked nothing yet.
+    pub fn new(config: Config) -> Election {
+        Election {
+            config,
+            lease: None,
+            renewed: 0,
+            holds: false,
+            announced: false,
+            whole: false,
+            hears: false,
+            looked: false,
+            view: View::default(),
+            vacant: None,
+            campaigned: None,
+            retry: None,
+            role: Role::Waiting,
+        }
+    }
+
+    /// What this node is.
+    pub fn role(&self) -> Role {
+        self.role
+    }
+
+    /// What the store said last.
+    pub fn view(&self) -> &View {
+        &self.view
+    }
+
+    /// This node is the control node, and no other can be: its lease lasts.
+    pub fn is_certain(&self, now: u64) -> bool {
+        self.holds && self.lease.is_some_and(|until| now < until)
+    }
+
+    /// What to ask now.
+    pub fn step(&self, now: u64) -> Step {
+        if let Some(retry) = self.retry.filter(|retry| now < *retry) {
+            return Step::Wait(retry);
+        }
+        let renew = self.renewed.saturating_add(self.config.ttl / RENEWALS);
+        match self.lease {
+            None => Step::Grant,
+            Some(_) if now >= renew => Step::Renew,
+            Some(_) if !self.announced => Step::Announce,
+            Some(_) if !self.looked => Step::Look,
+            Some(_) => match self.campaign() {
+                Some(when) if now >= when => Step::Campaign,
+                Some(when) => Step::Wait(when.min(renew)),
+                None => Step::Wait(renew),
+            },
+        }
+    }
+
+    /// When to campaign, if at all.
+    fn campaign(&self) -> Option<u64> {
+        let since = self.vacant.filter(|_| self.config.candidate)?;
+        let others = self.view.present.iter().filter(|other| other.candidate);
+        let before = others.filter(|other| self.goes_before(other)).count() as u64;
+        let patience = match self.role {
+            Role::Waiting if self.config.me != self.config.preferred => SETTLE,
+            Role::Follower { .. } if self.hears => HEARD,
+            _ => 0,
+        };
+        let when = since.saturating_add(patience).saturating_add(before.saturating_mul(STEP));
+        // Once asked, the answer is in what is seen next.
+        Some(self.campaigned.map_or(when, |at| when.max(at.saturating_add(STEP))))
+    }
+
+    /// Another candidate comes before this node: first those whose tables are whole, of these who was the control node so
+    /// far, then the preferred one, then by number.
+    fn goes_before(&self, other: &Present) -> bool {
+        let last = self.role.control(self.config.me).map(|(node, _)| node);
+        let order =
+            |node: u16, whole: bool| (!whole, last != Some(node), node != self.config.preferred, node);
+        other.node != self.config.me && order(other.node, other.whole) < order(self.config.me, self.whole)
+    }
+
+    /// The store has given a lease for `ttl`, which was asked for at `sent`.
+    pub fn granted(&mut self, sent: u64, ttl: u64) {
+        self.answered();
+        self.lease = Some(sent.saturating_add(ttl));
+        self.renewed = sent;
+        (self.announced, self.looked) = (false, false);
+    }
+
+    /// The store has renewed the lease for `ttl`, as was asked for at `sent`.
+    pub fn renewed(&mut self, sent: u64, ttl: u64) {
+        self.answered();
+        self.lease = Some(sent.saturating_add(ttl));
+        self.renewed = sent;
+    }
+
+    /// The store has no such lease any more.
+    pub fn lease_is_gone(&mut self) {
+        self.answered();
+        (self.lease, self.holds) = (None, false);
+        (self.announced, self.looked) = (false, false);
+    }
+
+    /// What we announce is in the store.
+    pub fn announced(&mut self) {
+        self.answered();
+        self.announced = true;
+    }
+
+    /// The store has tried; what came of it is seen by looking.
+    pub fn campaigned(&mut self, now: u64) {
+        self.answered();
+        self.campaigned = Some(now);
+        self.looked = false;
+    }
+
+    /// Something has changed in the store, or may have.
+    pub fn changed(&mut self) {
+        self.looked = false;
+    }
+
+    /// The store does not answer.
+    pub fn failed(&mut self, now: u64) {
+        self.retry = Some(now.saturating_add(RETRY));
+        // Whatever was asked may have been done.
+        self.looked = false;
+    }
+
+    fn answered(&mut self) {
+        self.retry = None;
+    }
+
+    /// Our tables are whole, or not.
+    pub fn set_whole(&mut self, whole: bool) {
+        if self.whole != whole {
+            self.whole = whole;
+            self.announced = false;
+        }
+    }
+
+    /// The control node is heard, or not.
+    pub fn set_hears(&mut self, hears: bool) {
+        self.hears = hears;
+    }
+
+    /// What the store says now.
+    pub fn saw(&mut self, now: u64, view: View) {
+        self.answered();
+        self.looked = true;
+        self.holds = view.holder.is_some_and(|holder| holder.ours && holder.node == self.config.me);
+        match view.holder {
+            Some(Holder { node, term, ours }) => {
+                (self.vacant, self.campaigned) = (None, None);
+                self.role = match node == self.config.me {
+                    true if ours => Role::Control { term },
+                    // One that an earlier life left holds the place until it ends.
+                    true => Role::Waiting,
+                    false => Role::Follower { node, term },
+                };
+            }
+            None => {
+                self.vacant.get_or_insert(now);
+            }
+        }
+        self.view = view;
+    }
+
+    /// A node says that it follows the control node of this term.
+    pub fn superseded(&mut self, term: u64) {
+        if matches!(self.role, Role::Control { term: ours } if ours < term) {
+            (self.role, self.holds) = (Role::Waiting, false);
+            self.looked = false;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::random::Random;
+
+    const MS: u64 = 1_000_000;
+    const TTL: u64 = 3000 * MS;
+
+    fn present(node: u16, whole: bool) -> Present {
+        Present { node, candidate: true, whole }
+    }
+
+    fn config(me: u16) -> Config {
+        Config { me, candidate: true, preferred: 0, ttl: TTL }
+    }
+
+    /// One that has announced itself at time 0.
+    fn announced(me: u16) -> Election {
+        let mut node = Election::new(config(me));
+        assert_eq!(node.step(0), Step::Grant);
+        node.granted(0, TTL);
+        assert_eq!(node.step(0), Step::Announce);
+        node.announced();
+        assert_eq!(node.step(0), Step::Look);
+        node
+    }
+
+    fn held(node: u16, term: u64, ours: bool, present: &[Present]) -> View {
+        View { holder: Some(Holder { node, term, ours }), present: present.to_vec() }
+    }
+
+    #[test]
+    fn the_preferred_one_goes_first_and_then_who_has_whole_tables() {
+        let all = [present(0, false), present(1, false), present(2, true)];
+        let when = |me: u16, whole: bool, hears: bool, last: Option<u16>| {
+            let mut node = announced(me);
+            node.set_whole(whole);
+            node.announced();
+            node.set_hears(hears);
+            if let Some(last) = last {
+                node.saw(0, held(last, 5, last == me, &all));
+            }
+            node.saw(100, View { holder: None, present: all.to_vec() });
+            match node.step(100) {
+                Step::Campaign => 0,
+                Step::Wait(when) => when - 100,
+                other => panic!("{other:?}"),
+            }
+        };
+        assert_eq!([when(0, false, false, None), when(1, false, false, None)], [STEP, TTL / 3 - 100]);
+        assert_eq!(when(2, true, false, Some(3)), 0);
+        assert_eq!([when(0, true, false, Some(3)), when(1, false, false, Some(3))], [0, 2 * STEP]);
+        assert_eq!([when(2, true, false, Some(2)), when(0, true, false, Some(2))], [0, STEP]);
+        assert_eq!(when(2, true, true, Some(3)), TTL / 3 - 100);
+    }
+
+    #[test]
+    fn a_silent_store_changes_nothing() {
+        let mut node = announced(0);
+        node.set_whole(true);
+        node.announced();
+        node.saw(0, held(0, 7, true, &[present(0, true)]));
+        assert_eq!(
+            (node.role(), node.is_certain(TTL - 1), node.is_certain(TTL)),
+            (Role::Control { term: 7 }, true, false)
+        );
+        let mut now = TTL / 3;
+        while now < 100 * TTL {
+            match node.step(now) {
+                Step::Wait(until) => now = until,
+                Step::Renew => node.failed(now),
+                other => panic!("{other:?}"),
+            }
+        }
+        assert_eq!(node.role(), Role::Control { term: 7 });
+        // It has forgotten everything: who was the control node still is.
+        node.lease_is_gone();
+        assert_eq!(node.step(now), Step::Grant);
+        node.granted(now, TTL);
+        node.announced();
+        node.saw(now, View { holder: None, present: vec![present(0, true), present(1, true)] });
+        assert_eq!((node.step(now), node.role()), (Step::Campaign, Role::Control { term: 7 }));
+        node.campaigned(now);
+        assert_eq!(node.step(now), Step::Look);
+        node.saw(now, held(0, 2, true, &[]));
+        assert_eq!(node.role(), Role::Control { term: 2 });
+        node.superseded(2);
+        assert_eq!(node.role(), Role::Control { term: 2 });
+        node.superseded(3);
+        assert_eq!((node.role(), node.step(now)), (Role::Waiting, Step::Look));
+    }
+
+    #[test]
+    fn what_an_earlier_life_left_is_not_ours() {
+        let mut node = announced(0);
+        node.saw(0, held(0, 7, false, &[present(0, true)]));
+        assert_eq!((node.role(), node.step(0)), (Role::Waiting, Step::Wait(TTL / 3)));
+        let spectator = Config { candidate: false, ..config(1) };
+        let mut node = Election::new(spectator);
+        node.granted(0, TTL);
+        node.announced();
+        node.saw(0, View::default());
+        assert_eq!(node.step(0), Step::Wait(TTL / 3));
+    }
+
+    /// A store as etcd is one, and nodes that it may not reach, whose messages take their time, and that stand still.
+    struct World {
+        random: Random,
+        now: u64,
+        revision: u64,
+        /// By number: the node, and until when.
+        leases: Vec<(u16, u64)>,
+        /// Node, lease, and the revision that made it.
+        key: Option<(u16, usize, u64)>,
+        /// Node and lease.
+        members: Vec<(u16, usize)>,
+        nodes: Vec<Node>,
+        /// The highest revision of a key that went.
+        last_term: u64,
+    }
+
+    struct Node {
+        election: Election,
+        lease: usize,
+        sent: Option<(Step, u64, u64)>,
+        answer: Option<(Answer, u64, u64)>,
+        frozen: u64,
+        cut: u64,
+    }
+
+    #[derive(Clone)]
+    enum Answer {
+        Granted(usize),
+        Renewed(bool),
+        Announced(bool),
+        Campaigned,
+        View(View),
+        None,
+    }
+
+    impl World {
+        fn new(seed: u64, count: u16) -> World {
+            let node = |me| Node {
+                election: Election::new(config(me)),
+                lease: usize::MAX,
+                sent: None,
+                answer: None,
+                frozen: 0,
+                cut: 0,
+            };
+            let nodes = (0..count).map(node).collect();
+            World {
+                random: Random::new(seed),
+                now: 0,
+                revision: 1,
+                leases: Vec::new(),
+                key: None,
+                members: Vec::new(),
+                nodes,
+                last_term: 0,
+            }
+        }
+
+        fn lives(&self, lease: usize) -> bool {
+            self.leases.get(lease).is_some_and(|(_, until)| self.now < *until)
+        }
+
+        fn expire(&mut self) {
+            let (leases, now) = (&self.leases, self.now);
+            let lives = |lease: usize| leases.get(lease).is_some_and(|(_, until)| now < *until);
+            self.members.retain(|(_, lease)| lives(*lease));
+            self.key = self.key.filter(|(_, lease, _)| lives(*lease));
+        }
+
+        fn serve(&mut self, i: usize, step: Step) -> Answer {
+            let (node, lease) = (i as u16, self.nodes[i].lease);
+            match step {
+                Step::Grant => {
+                    self.leases.push((node, self.now + TTL));
+                    Answer::Granted(self.leases.len() - 1)
+                }
+                Step::Renew => {
+                    let lives = self.lives(lease);
+                    if lives {
+                        self.leases[lease].1 = self.now + TTL;
+                    }
+                    Answer::Renewed(lives)
+                }
+                Step::Announce => {
+                    let lives = self.lives(lease);
+                    if lives {
+                        self.members.retain(|(other, _)| *other != node);
+                        self.members.push((node, lease));
+                    }
+                    Answer::Announced(lives)
+                }
+                Step::Campaign => {
+                    if self.key.is_none() && self.lives(lease) {
+                        self.revision += 1;
+                        assert!(self.revision > self.last_term);
+                        self.last_term = self.revision;
+                        self.key = Some((node, lease, self.revision));
+                    }
+                    Answer::Campaigned
+                }
+                Step::Look => Answer::View(View {
+                    holder: self.key.map(|(node, of, term)| Holder { node, term, ours: of == lease }),
+                    present: self.members.iter().map(|(node, _)| present(*node, true)).collect(),
+                }),
+                Step::Wait(_) => Answer::None,
+            }
+        }
+
+        fn tick(&mut self, until_calm: u64) {
+            self.now += 5 * MS;
+            self.expire();
+            let calm = self.now >= until_calm;
+            for i in 0..self.nodes.len() {
+                let dice = self.random.below(10_000);
+                let long = self.random.below(6000) as u64 * MS;
+                let node = &mut self.nodes[i];
+                match dice {
+                    0..=3 if !calm => node.frozen = self.now + long,
+                    4..=9 if !calm => node.cut = self.now + long,
+                    _ => {}
+                }
+                let delay = self.random.below(if calm { 3 } else { 200 }) as u64 * MS;
+                let (now, node) = (self.now, &mut self.nodes[i]);
+                if let Some((step, sent, at)) = node.sent.filter(|(_, _, at)| *at <= now) {
+                    // What is lost on the way is noticed when it takes too long.
+                    let answer = if node.cut > now { Answer::None } else { self.serve(i, step) };
+                    let node = &mut self.nodes[i];
+                    node.sent = None;
+                    let answer = if node.cut > at + delay { Answer::None } else { answer };
+                    node.answer = Some((answer, sent, at + delay));
+                }
+                let node = &mut self.nodes[i];
+                if node.frozen > now {
+                    continue;
+                }
+                let election = &mut node.election;
+                if let Some((answer, sent, _)) = node.answer.take_if(|(_, _, at)| *at <= now) {
+                    match answer {
+                        Answer::Granted(lease) => {
+                            node.lease = lease;
+                            election.granted(sent, TTL);
+                        }
+                        Answer::Renewed(true) => election.renewed(sent, TTL),
+                        Answer::Renewed(false) | Answer::Announced(false) => election.lease_is_gone(),
+                        Answer::Announced(true) => election.announced(),
+                        Answer::Campaigned => election.campaigned(now),
+                        Answer::View(view) => election.saw(now, view),
+                        Answer::None => election.failed(now),
+                    }
+                }
+                if node.sent.is_none() && node.answer.is_none() {
+                    // In place of a watch.
+                    if self.random.below(20) == 0 {
+                        election.changed();
+                    }
+                    match election.step(now) {
+                        Step::Wait(_) => {}
+                        step => node.sent = Some((step, now, now + delay)),
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn never_two_and_in_the_end_one() {
+        let mut terms = 0;
+        for seed in 0..200 {
+            let count = 2 + (seed % 5) as u16;
+            let mut world = World::new(seed, count);
+            let calm = 60_000 * MS;
+            while world.now < calm + 4 * TTL {
+                world.tick(calm);
+                let certain =
+                    (0..count).filter(|i| world.nodes[usize::from(*i)].election.is_certain(world.now));
+                let certain: Vec<u16> = certain.collect();
+                assert!(certain.len() <= 1, "seed {seed} at {}: {certain:?}", world.now);
+                // Who is certain is the one that the store names.
+                if let (Some(one), Some((holder, _, _))) = (certain.first(), world.key) {
+                    assert_eq!(*one, holder, "seed {seed} at {}", world.now);
+                }
+            }
+            let control = world.nodes[0].election.role().control(0);
+            assert!(control.is_some(), "seed {seed}");
+            for (i, node) in (0..).zip(&world.nodes) {
+                assert_eq!(node.election.role().control(i), control, "seed {seed}, node {i}");
+            }
+            let (node, term) = control.unwrap();
+            assert_eq!(world.nodes[usize::from(node)].election.role(), Role::Control { term });
+            terms += term;
+        }
+        // They did change hands.
+        assert!(terms > 1000, "{terms}");
+    }
+}
