@@ -59,6 +59,7 @@ fn main() {
         control_name: "a".to_owned(),
         name: "b".to_owned(),
         identity: authority.issue("b").unwrap(),
+        term: 0,
     };
     let snapshot = log.snapshot();
     let bytes: usize = snapshot.frames.iter().map(|frame| frame.len()).sum();

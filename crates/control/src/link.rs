@@ -98,6 +98,15 @@ pub fn add_address(address: &Address) -> io::Result<()> {
     done.or_else(|e| if e.kind() == io::ErrorKind::AlreadyExists { Ok(()) } else { Err(e) })
 }
 
+/// Has the kernel know a neighbour, unless it does.
+///
+/// # Errors
+/// Those of the system.
+pub fn add_neighbour(link: u32, ip: IpAddr, mac: [u8; 6]) -> io::Result<()> {
+    let done = ask(&request::add_neighbour(link, ip, mac, 1));
+    done.or_else(|e| if e.kind() == io::ErrorKind::AlreadyExists { Ok(()) } else { Err(e) })
+}
+
 /// Sends a request and hands over what comes back until `take` has enough.
 fn converse(request: &[u8], mut take: impl FnMut(Message) -> Option<io::Result<()>>) -> io::Result<()> {
     converse_raw(request, |raw| take(decode(raw)))

@@ -183,6 +183,8 @@ struct Also {
     reclaim: Option<Reclaim>,
     /// Whoever follows has FRR's routes from before, or none.
     is_apart: bool,
+    /// So long what was in the tables at the start stays though Linux does not have it.
+    hold: Duration,
 }
 
 /// What the thread owns.
@@ -195,6 +197,8 @@ pub struct Control {
     reclaim: Option<Reclaim>,
     /// Whoever follows has FRR's routes from before, or none.
     is_apart: bool,
+    /// So long what was in the tables at the start stays though Linux does not have it.
+    hold: Duration,
     rounds: u64,
     cables: Option<Cables>,
     wake: Arc<EventFd>,
@@ -253,13 +257,28 @@ impl Control {
         Control::start_for(settings, cables, log.tables().clone(), also)
     }
 
+    /// As [`start_replicated`](Self::start_replicated), for a node that followed until now and takes over: the tables are
+    /// whole, what is in them stays, and what this Linux does not have of it by the time `hold` goes then.
+    ///
+    /// # Errors
+    /// If a socket or the thread cannot be had.
+    pub fn start_taking_over(
+        settings: &Settings,
+        cables: Option<Cables>,
+        log: &Arc<Log>,
+        hold: Duration,
+    ) -> io::Result<Handle> {
+        let also = Also { reclaim: Some(Reclaim::new(log)), hold, ..Also::default() };
+        Control::start_for(settings, cables, log.tables().clone(), also)
+    }
+
     fn start_for(
         settings: &Settings,
         cables: Option<Cables>,
         tables: Tables,
         also: Also,
     ) -> io::Result<Handle> {
-        let Also { interfaces, reclaim, is_apart } = also;
+        let Also { interfaces, reclaim, is_apart, hold } = also;
         let shared = Arc::new(Shared::default());
         let listener = match settings.source {
             Source::Kernel => None,
@@ -279,6 +298,7 @@ impl Control {
             publisher: Publisher::with_interfaces(tables, &settings.ports, interfaces),
             reclaim,
             is_apart,
+            hold,
             rounds: 0,
             cables,
             wake: wake.clone(),
@@ -318,7 +338,7 @@ impl Control {
                 self.tell(true);
                 continue;
             }
-            if self.publisher.is_holding() && self.has_all() {
+            if self.publisher.is_holding() && self.has_all() && self.now() >= self.hold {
                 self.publisher.sweep();
             }
             more = self.publisher.publish(kernel, frr.as_mut(), &mut reader);
@@ -345,7 +365,7 @@ impl Control {
         if self.publisher.wanted().next().is_some() {
             limit = limit.min(ASK);
         }
-        if self.is_apart {
+        if self.is_apart || self.publisher.is_holding() {
             limit = limit.min(ROUND);
         }
         if self.is_starting() {

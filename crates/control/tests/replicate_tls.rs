@@ -52,6 +52,7 @@ fn follow(identity: Identity, name: &str, control: SocketAddr, tables: &Tables) 
         control_name: "node-a".to_owned(),
         name: name.to_owned(),
         identity,
+        term: 0,
     };
     Client::start(&settings, tables.clone()).unwrap()
 }
@@ -217,6 +218,7 @@ fn strangers_are_refused() {
         control_name: "node-z".to_owned(),
         name: "node-b".to_owned(),
         identity: authority.issue("node-b").unwrap(),
+        term: 0,
     };
     let client = Client::start(&settings, Tables::default()).unwrap();
     wait_for("an error", || client.status().error.is_some_and(|error| error.contains("not valid for name")));
@@ -258,4 +260,40 @@ fn changes_come_through_while_a_node_reads_nothing() {
     let status = server.status();
     let row = |name| status.nodes.iter().find(|node| node.name == name).unwrap();
     assert!(row("node-c").snapshots >= 2, "{status:?}");
+}
+
+#[test]
+fn who_was_elected_for_another_term_is_not_followed() {
+    let (authority, control) = (Authority::new().unwrap(), Tables::default());
+    let log = Log::new(&control, 1 << 20);
+    log.set_term(7);
+    log.set_ready();
+    let server = start(&authority, &log, any(), Duration::ZERO);
+    let follow = |term| {
+        let settings = ClientSettings {
+            control: vec![server.address()],
+            control_name: "node-a".to_owned(),
+            name: "node-b".to_owned(),
+            identity: authority.issue("node-b").unwrap(),
+            term,
+        };
+        Client::start(&settings, Tables::default()).unwrap()
+    };
+    for term in [6, 8] {
+        let client = follow(term);
+        let expected = format!("refused: it is the control node of term 7, not of {term}");
+        wait_for("a refusal", || client.status().error.is_some_and(|error| error.ends_with(&expected)));
+        assert!(!client.status().synced);
+        // It was elected for this one in the meantime.
+        client.set_term(7);
+        assert!(client.wait(LIMIT));
+    }
+    let client = follow(7);
+    assert!(client.wait(LIMIT));
+    drop(client);
+    assert_eq!(server.superseded(), 0);
+    let client = follow(0);
+    assert!(client.wait(LIMIT));
+    client.leave_for(9);
+    wait_for("the word of a later term", || server.superseded() == 9);
 }

@@ -1,8 +1,8 @@
 //! What we ask the kernel.
 
-use super::Address;
 use super::numbers::*;
 use super::wire::Builder;
+use super::{Address, Neighbour};
 use std::net::IpAddr;
 
 const REQUEST: u16 = 0x1;
@@ -64,6 +64,24 @@ pub fn resolve(link: u32, ip: IpAddr) -> Vec<u8> {
         IpAddr::V4(ip) => message.with(1, &ip.octets()),
         IpAddr::V6(ip) => message.with(1, &ip.octets()),
     }
+    .bytes()
+}
+
+/// Asks for a neighbour with its Ethernet address, as one that was heard a while ago: the kernel uses it, and finds out whether it
+/// is still there. One that is known already stays as it is. The answer is an acknowledgement.
+pub fn add_neighbour(link: u32, ip: IpAddr, mac: [u8; 6], sequence: u32) -> Vec<u8> {
+    const CREATE: u16 = 0x400;
+    const EXCLUSIVELY: u16 = 0x200;
+    let mut body = [0; 12];
+    body[0] = if ip.is_ipv4() { AF_INET } else { AF_INET6 };
+    body[4..8].copy_from_slice(&link.to_ne_bytes());
+    body[8..10].copy_from_slice(&Neighbour::STALE.to_ne_bytes());
+    let message = Builder::new(RTM_NEWNEIGH, REQUEST | ACK | CREATE | EXCLUSIVELY, sequence, &body);
+    match ip {
+        IpAddr::V4(ip) => message.with(1, &ip.octets()),
+        IpAddr::V6(ip) => message.with(1, &ip.octets()),
+    }
+    .with(2, &mac)
     .bytes()
 }
 

@@ -22,7 +22,9 @@ mod vrfs;
 use crate::kernel::Model;
 use crate::netlink::{LOCAL_TABLE, Link, MAIN_TABLE};
 use epoch::Reader;
-use fib::{Address, Adjacencies, Dir24_8, Fib, Interfaces, NextHop, Prefix, RangeTree, RouteTable, Vrf};
+use fib::{
+    Address, Adjacencies, Adjacency, Dir24_8, Fib, Interfaces, NextHop, Prefix, RangeTree, RouteTable, Vrf,
+};
 use groups::{AllSets, Wanted};
 use interfaces::{Places, VrfState};
 use paths::View;
@@ -86,6 +88,25 @@ impl Tables {
             routes6: Arc::new(RouteTable::new(fib6)),
             adjacencies6: Arc::default(),
         }
+    }
+}
+
+/// A neighbour: the port that it is behind, its address, its Ethernet address.
+pub type Near = (u32, IpAddr, [u8; 6]);
+
+impl Tables {
+    /// The neighbours that there are adjacencies for, behind ports themselves, not VLANs on them.
+    pub fn neighbours(&self) -> Vec<Near> {
+        let known = [&self.adjacencies4, &self.adjacencies6].map(|adjacencies| adjacencies.known());
+        let near = |(hop, adjacency): (NextHop, Adjacency)| {
+            let is_port = u32::from(adjacency.output) == hop.port;
+            let mac = adjacency.header.first_chunk::<6>().filter(|_| is_port)?;
+            Some((hop.port, hop.gateway?, *mac))
+        };
+        let mut all: Vec<Near> = known.into_iter().flatten().filter_map(near).collect();
+        all.sort_unstable();
+        all.dedup();
+        all
     }
 }
 

@@ -12,7 +12,7 @@ use rustls::{ClientConfig, ClientConnection};
 use serde::Serialize;
 use std::io;
 use std::net::{SocketAddr, TcpStream};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
@@ -37,6 +37,8 @@ pub struct ClientSettings {
     pub name: String,
     /// This node's certificate and key.
     pub identity: Identity,
+    /// The term that the control node was elected for; 0: any.
+    pub term: u64,
 }
 
 /// Why it cannot start.
@@ -74,6 +76,10 @@ struct Shared {
     status: Mutex<ClientStatus>,
     stop: AtomicBool,
     waker: Waker,
+    /// The term of the control node that is wanted.
+    term: AtomicU64,
+    /// The term of the one that is followed next.
+    next: AtomicU64,
 }
 
 impl Shared {
@@ -105,6 +111,8 @@ impl Client {
             status: Mutex::default(),
             stop: AtomicBool::new(false),
             waker: Waker::new(fd),
+            term: AtomicU64::new(settings.term),
+            next: AtomicU64::new(0),
         });
         let follower = Follower {
             config: settings.identity.client()?,
@@ -117,6 +125,17 @@ impl Client {
         server_name(&settings.name)?;
         let thread = thread::Builder::new().name("replica".to_owned()).spawn(move || follower.run())?;
         Ok(Client { shared, thread: Some(thread) })
+    }
+
+    /// From the next connection on, the control node must be elected for this term. One that has been elected again keeps
+    /// its connections.
+    pub fn set_term(&self, term: u64) {
+        self.shared.term.store(term, Ordering::Release);
+    }
+
+    /// Ends, and tells the control node, if it is there, that another one was elected for this term.
+    pub fn leave_for(self, term: u64) {
+        self.shared.next.store(term, Ordering::Release);
     }
 
     /// What the thread has done.
@@ -188,6 +207,7 @@ impl Follower {
         let tcp = TcpStream::connect_timeout(&address, SILENCE.min(Duration::from_secs(1)))?;
         let tls = ClientConnection::new(self.config.clone(), self.control_name.clone())?;
         let mut channel = Channel::new(tcp, tls.into())?;
+        self.replica.want_term(self.shared.term.load(Ordering::Acquire));
         channel.out().extend(self.replica.hello(&self.name));
         let (mut heard, mut said) = (Instant::now(), Instant::now());
         let mut acknowledged = 0;
@@ -221,6 +241,12 @@ impl Follower {
             if !moved {
                 channel.wait(&self.shared.waker, ALIVE / 4);
             }
+        }
+        let next = self.shared.next.load(Ordering::Acquire);
+        if next != 0 {
+            channel.out().extend(Message::Term(next).encode());
+            // If that does not go it has to find out by itself.
+            let _ = channel.turn(|_, _, _| Ok(()));
         }
         channel.close();
         Ok(())

@@ -14,7 +14,7 @@ use fib::{Address, Adjacencies, AdjacencyEvent, Family, NextHopId, RouteEvent, R
 use nix::sys::eventfd::EventFd;
 use std::collections::VecDeque;
 use std::hash::{BuildHasher, RandomState};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
@@ -212,6 +212,7 @@ pub struct Log {
     pub nodes: Nodes,
     start: Instant,
     ready: AtomicBool,
+    term: AtomicU64,
 }
 
 impl Log {
@@ -235,6 +236,7 @@ impl Log {
             nodes: Nodes::default(),
             start: Instant::now(),
             ready: AtomicBool::new(false),
+            term: AtomicU64::new(0),
         })
     }
 
@@ -264,6 +266,16 @@ impl Log {
     /// True if the tables have been whole once.
     pub fn is_ready(&self) -> bool {
         self.ready.load(Ordering::Acquire)
+    }
+
+    /// The control node was elected for this term.
+    pub fn set_term(&self, term: u64) {
+        self.term.store(term, Ordering::Release);
+    }
+
+    /// The term that it was elected for; 0 if there are no elections.
+    pub fn term(&self) -> u64 {
+        self.term.load(Ordering::Acquire)
     }
 
     /// The time for [`Nodes`].

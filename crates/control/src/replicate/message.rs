@@ -24,7 +24,8 @@ const TELL_ALL: u8 = 22;
 pub(super) const CHANGES: u8 = 32;
 /// The first of those that may be left alone.
 const REPORT: u8 = OPTIONAL;
-const AFTER_REPORT: u8 = REPORT + 1;
+const TERM: u8 = REPORT + 1;
+const AFTER_TERM: u8 = TERM + 1;
 
 /// A frame.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -58,6 +59,8 @@ pub enum Message<'a> {
     Changes(&'a [u8]),
     /// The control side of one router: how it gets on, as JSON.
     Report(&'a [u8]),
+    /// The control node, before the welcome: it was elected for this term. A node: it follows the one of this term now.
+    Term(u64),
     /// Something that a later version says.
     Unknown,
 }
@@ -119,6 +122,7 @@ impl<'a> Message<'a> {
                 writer.bytes(body);
                 writer
             }
+            Message::Term(term) => with(TERM, *term),
             Message::Unknown => Writer::new(u8::MAX),
         };
         writer.finish()
@@ -143,7 +147,8 @@ impl<'a> Message<'a> {
             ALIVE => (cursor.u64().map(Message::Alive), "a sign of life"),
             CHANGES => (Some(Message::Changes(body)), ""),
             REPORT => (Some(Message::Report(body)), ""),
-            AFTER_REPORT.. => (Some(Message::Unknown), ""),
+            TERM => (cursor.u64().map(Message::Term), "a term"),
+            AFTER_TERM.. => (Some(Message::Unknown), ""),
             _ => return Err(ProtocolError::Kind(kind)),
         };
         message.ok_or(ProtocolError::Malformed(name))
@@ -193,6 +198,7 @@ mod tests {
             Message::TellAll,
             Message::Changes(&[1, 2, 3]),
             Message::Report(b"{}"),
+            Message::Term(7),
             Message::Unknown,
         ];
         for message in all {

@@ -83,6 +83,8 @@ pub struct Replica {
     synced: bool,
     /// On this connection all that is in the tables was told.
     told: bool,
+    /// The term of the control node that is wanted, 0 for any, and that of the one on this connection.
+    terms: (u64, u64),
     /// What has been made so far.
     pub counts: Counts,
 }
@@ -110,6 +112,7 @@ impl Replica {
             seen: None,
             synced: false,
             told: false,
+            terms: (0, 0),
             counts: Counts::default(),
         }
     }
@@ -139,6 +142,11 @@ impl Replica {
         self.life
     }
 
+    /// From the next connection on, only the control node that was elected for this term is followed; 0: any.
+    pub fn want_term(&mut self, term: u64) {
+        self.terms.0 = term;
+    }
+
     /// There is a new connection: the frame that it begins with.
     pub fn hello(&mut self, name: &str) -> Vec<u8> {
         self.begin();
@@ -162,6 +170,7 @@ impl Replica {
         self.current_life = None;
         self.synced = false;
         self.told = false;
+        self.terms.1 = 0;
     }
 
     /// Takes a frame of the control node.
@@ -176,6 +185,11 @@ impl Replica {
                 return Ok(Answer::Send(self.everything()));
             }
             Message::Refused(why) => return Ok(Answer::Refused(why.to_owned())),
+            Message::Term(term) => self.terms.1 = term,
+            Message::Welcome { .. } if self.terms.0 != 0 && self.terms.1 != self.terms.0 => {
+                let (wanted, is) = self.terms;
+                return Ok(Answer::Refused(format!("it is the control node of term {is}, not of {wanted}")));
+            }
             Message::Welcome { version, life } if self.current_life.is_none() => {
                 if !(OLDEST..=VERSION).contains(&version) {
                     return Err(ProtocolError::Version(version, version));

@@ -16,7 +16,7 @@ use serde::Serialize;
 use std::io;
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::os::fd::AsFd;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
@@ -67,6 +67,8 @@ struct Shared {
     stop: AtomicBool,
     refused: AtomicUsize,
     last_refusal: Mutex<Option<String>>,
+    /// The latest term of which a node has said that it follows its control node.
+    superseded: AtomicU64,
 }
 
 impl Shared {
@@ -115,6 +117,7 @@ impl Server {
             stop: AtomicBool::new(false),
             refused: AtomicUsize::new(0),
             last_refusal: Mutex::default(),
+            superseded: AtomicU64::new(0),
         });
         if !settings.adopt.is_zero() {
             shared.adoption.open();
@@ -142,6 +145,11 @@ impl Server {
     pub fn set_nodes(&self, nodes: &[String]) {
         *lock(&self.shared.nodes) = nodes.to_vec();
         self.shared.log.nodes.retain(|name| nodes.iter().any(|node| node == name));
+    }
+
+    /// The latest term of which a node has said that it follows the control node elected for it; 0 if none has.
+    pub fn superseded(&self) -> u64 {
+        self.shared.superseded.load(Ordering::Acquire)
     }
 
     /// What the threads have done.
@@ -287,6 +295,9 @@ impl Connection<'_> {
         let log = &self.shared.log;
         log.ring().wake(&self.waker);
         self.prepare(channel, greeting)?;
+        if log.term() != 0 {
+            channel.out().extend(Message::Term(log.term()).encode());
+        }
         let (mut feed, resumes) = Feed::new(log, &greeting.hello(), channel.out())?;
         self.session = log.nodes.connect(self.name, resumes);
         let (mut heard, mut moved_at, mut said) = (Instant::now(), Instant::now(), Instant::now());
@@ -306,6 +317,10 @@ impl Connection<'_> {
                 match Message::decode(kind, body)? {
                     Message::Ack(position) if position <= log.ring().position() => {
                         current &= log.nodes.acknowledge(self.name, self.session, position);
+                        Ok(())
+                    }
+                    Message::Term(term) => {
+                        self.shared.superseded.fetch_max(term, Ordering::AcqRel);
                         Ok(())
                     }
                     Message::Unknown => Ok(()),
@@ -355,6 +370,10 @@ impl Connection<'_> {
                 (Message::Changes(body), Some(told)) => Ok(told.take(body)?),
                 (Message::Told, Some(_)) => {
                     adoption.add(self.name, told.take().unwrap_or_default());
+                    Ok(())
+                }
+                (Message::Term(term), _) => {
+                    self.shared.superseded.fetch_max(term, Ordering::AcqRel);
                     Ok(())
                 }
                 (Message::Unknown, _) => Ok(()),
