@@ -238,6 +238,8 @@ impl Election {
         self.answered();
         self.lease = Some(sent.saturating_add(ttl));
         self.renewed = sent;
+        // Whoever is not told of changes sees them then.
+        self.looked = false;
     }
 
     /// The store has no such lease any more.

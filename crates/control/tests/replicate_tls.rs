@@ -295,5 +295,6 @@ fn who_was_elected_for_another_term_is_not_followed() {
     let client = follow(0);
     assert!(client.wait(LIMIT));
     client.leave_for(9);
+    drop(client);
     wait_for("the word of a later term", || server.superseded() == 9);
 }

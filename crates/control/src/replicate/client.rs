@@ -133,8 +133,8 @@ impl Client {
         self.shared.term.store(term, Ordering::Release);
     }
 
-    /// Ends, and tells the control node, if it is there, that another one was elected for this term.
-    pub fn leave_for(self, term: u64) {
+    /// When it is dropped it tells the control node, if that is there, that another one was elected for this term.
+    pub fn leave_for(&self, term: u64) {
         self.shared.next.store(term, Ordering::Release);
     }
 

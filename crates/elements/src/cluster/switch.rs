@@ -292,8 +292,7 @@ impl Switch {
             self.outlets[usize::from(header.port)].send_now(packet, out);
         } else {
             let twin = settings.first_twin() + header.adjacency as usize;
-            let is_twin =
-                settings.me == control && (header.adjacency as usize) < settings.all_lines();
+            let is_twin = settings.me == control && (header.adjacency as usize) < settings.all_lines();
             if is_twin && out.is_connected(twin) {
                 packet.set_mac_offset(0);
                 out.emit(twin, Batch::one(packet));

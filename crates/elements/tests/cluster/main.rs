@@ -338,7 +338,10 @@ fn the_control_node_can_be_another_one() {
     };
     let is_control = |net: &Net, node: usize, is: bool| {
         for port in 0..2 {
-            net.nodes[node].router.write(&format!("punt{port}"), "switch", if is { "0" } else { "1" }).unwrap();
+            net.nodes[node]
+                .router
+                .write(&format!("punt{port}"), "switch", if is { "0" } else { "1" })
+                .unwrap();
         }
     };
     // Node 1 takes over, while node 0 and node 3 do not know yet.

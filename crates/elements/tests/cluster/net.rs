@@ -44,7 +44,17 @@ impl Setup {
             _ => panic!("no such shape"),
         };
         let links = |me, nodes| (0..nodes).filter(|&n| n != me).collect();
-        Setup { shape, nodes, edge: nodes, ports: 1, line_rate: 100_000_000, order, more: "", links, candidates: 1 }
+        Setup {
+            shape,
+            nodes,
+            edge: nodes,
+            ports: 1,
+            line_rate: 100_000_000,
+            order,
+            more: "",
+            links,
+            candidates: 1,
+        }
     }
 }
 

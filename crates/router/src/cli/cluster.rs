@@ -2,8 +2,9 @@
 
 use super::{Done, Output, failed};
 use crate::api::{client::Client, socket};
-use crate::cluster::config::Cluster;
+use crate::cluster::config::{Cluster, endpoint};
 use crate::cluster::requests::{NodeState, Request, Running};
+use crate::cluster::supervisor::EtcdFlags;
 use crate::cluster::{self, node, places, supervisor};
 use crate::config::Reported;
 use crate::words::counted;
@@ -57,6 +58,22 @@ pub struct UpArgs {
     /// Run this node only: the others are on other machines
     #[arg(long, value_name = "NAME")]
     node: Option<String>,
+
+    /// Have the control node elected by this etcd, in place of what the file says: URLs of its members
+    #[arg(long, value_name = "URL", value_delimiter = ',', value_parser = endpoint)]
+    etcd: Vec<String>,
+
+    /// The certificate of who signed those of etcd's members, PEM
+    #[arg(long, value_name = "FILE", requires = "etcd")]
+    etcd_authority: Option<PathBuf>,
+
+    /// The certificate to show etcd, PEM
+    #[arg(long, value_name = "FILE", requires_all = ["etcd", "etcd_key"])]
+    etcd_certificate: Option<PathBuf>,
+
+    /// The private key of that, PEM
+    #[arg(long, value_name = "FILE", requires = "etcd_certificate")]
+    etcd_key: Option<PathBuf>,
 }
 
 /// A running cluster; the only one here, unless it is named.
@@ -166,7 +183,13 @@ fn print_config(args: &PrintArgs) -> Done {
 fn up(args: &UpArgs) -> Done {
     let cluster = Cluster::load(&args.file)?;
     let node = args.node.as_deref().map(|name| number(&cluster, name)).transpose()?;
-    supervisor::up(&args.file, cluster, node).map_err(failed)
+    let etcd = EtcdFlags {
+        endpoints: args.etcd.clone(),
+        authority: args.etcd_authority.clone(),
+        certificate: args.etcd_certificate.clone(),
+        key: args.etcd_key.clone(),
+    };
+    supervisor::up(&args.file, cluster, node, etcd).map_err(failed)
 }
 
 fn drain(args: &DrainArgs) -> Done {

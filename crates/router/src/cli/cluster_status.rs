@@ -118,12 +118,36 @@ fn shares(rows: &[&Value]) -> Vec<Value> {
 }
 
 fn states(rows: &[Value]) -> String {
-    let row = |row: &Value| {
-        let role = if row["control"] == true { "control" } else { "" };
+    let row_of = |row: &Value| {
+        let role = match (row["control"] == true, row["candidate"] == true) {
+            (true, _) => "control",
+            (_, true) => "candidate",
+            _ => "",
+        };
         vec![cell(&row["node"]), cell(&row["pid"]), cell(&row["state"]), role.to_owned()]
     };
-    let rows: Vec<_> = rows.iter().filter(|row| row["table"] == "nodes").map(row).collect();
-    columns(&["node", "process", "state", "role"], &rows)
+    let nodes: Vec<&Value> = rows.iter().filter(|row| row["table"] == "nodes").collect();
+    let text = columns(
+        &["node", "process", "state", "role"],
+        &nodes.iter().map(|row| row_of(row)).collect::<Vec<_>>(),
+    );
+    if nodes.iter().all(|row| row["present"].is_null()) { text } else { text + &election(&nodes) }
+}
+
+/// Who etcd knows, and who each node takes for the control node.
+fn election(nodes: &[&Value]) -> String {
+    let row = |row: &&Value| {
+        let news = &row["election"];
+        let etcd = match (&news["silent"], news.is_null()) {
+            (_, true) => "-".to_owned(),
+            (Value::String(why), _) => why.clone(),
+            _ => "answers".to_owned(),
+        };
+        let present = if row["present"] == true { "yes" } else { "no" };
+        vec![cell(&row["node"]), present.to_owned(), cell(&news["control"]), cell(&news["term"]), etcd]
+    };
+    let rows: Vec<_> = nodes.iter().map(row).collect();
+    format!("\nelection\n{}", columns(&["node", "present", "control node", "term", "etcd"], &rows))
 }
 
 impl Table {

@@ -37,6 +37,7 @@ impl Supervisor {
         let file = self.file.display().to_string();
         let new = Cluster::load(&self.file)
             .map_err(|_| format!("{file} cannot be used; everything stays as it is"))?;
+        let new = self.etcd.apply(new)?;
         let changes = Changes::between(&self.cluster, &new);
         let mut fixed = changes.fixed.clone();
         if self.only.is_some_and(|me| changes.gone.contains(&me)) {
@@ -163,7 +164,7 @@ impl Supervisor {
         }
         for seat in self.running(node) {
             let link = link_name(cluster, seat, node);
-            let twins = if seat == cluster.control { twins.to_vec() } else { Vec::new() };
+            let twins = if cluster.may_control(seat) { twins.to_vec() } else { Vec::new() };
             self.order(cluster, seat, node, What::Join { link, twins })?;
         }
         let Some(i) = self.seats.iter().position(|seat| seat.node == node) else { return Ok(()) };
@@ -201,9 +202,10 @@ impl Supervisor {
             self.twins.iter().flatten().filter(|twin| twin.node == node).cloned().collect();
         // First the routes, then the links.
         let mut running = self.running(node);
-        running.sort_by_key(|other| *other != cluster.control);
+        let control = self.control_now();
+        running.sort_by_key(|other| Some(*other) != control);
         for other in running {
-            let twins = if other == cluster.control { twins.clone() } else { Vec::new() };
+            let twins = if cluster.may_control(other) { twins.clone() } else { Vec::new() };
             errors.extend(self.order(&cluster, other, node, What::Leave { twins }).err());
         }
         self.twins.iter_mut().for_each(|twins| twins.retain(|twin| twin.node != node));
@@ -258,7 +260,7 @@ impl Supervisor {
         let Some(i) = self.seats.iter().position(|seat| seat.node == to) else { return Ok(()) };
         self.orders += 1;
         let number = self.orders;
-        let order = Order { number, node, what, members: cluster.members(), others: others(cluster) };
+        let order = Order { number, node, what, members: cluster.members(), others: others(cluster, to) };
         let name = cluster.name_of(to).to_owned();
         let seat = self.seats.get_mut(i);
         if let Some(Err(e)) = seat.map(|seat| seat.member.order(&order)) {

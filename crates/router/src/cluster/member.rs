@@ -1,5 +1,6 @@
 //! A node's process, as its supervisor sees it.
 
+use super::election::{NEWS, News};
 use super::node::{COMMAND, Task};
 use super::orders::{ANSWER, Order};
 use super::requests;
@@ -14,7 +15,7 @@ use std::process::{Child, ChildStdin, Command, ExitStatus, Stdio};
 use std::thread::{self, JoinHandle};
 
 /// Bytes of what a node says of itself at once; more is cut off.
-const NEWS: usize = 4096;
+const MOST: usize = 1 << 16;
 
 /// A node of this machine, running or not.
 #[derive(Debug)]
@@ -25,6 +26,8 @@ pub struct Member {
     pub state: String,
     /// It forwards packets.
     pub ready: bool,
+    /// What it last said about the control node, if that is elected.
+    pub election: Option<News>,
     child: Option<Child>,
     /// Where it gets its task and its orders.
     input: Option<ChildStdin>,
@@ -52,6 +55,7 @@ impl Member {
             name: name.to_owned(),
             state,
             ready: false,
+            election: None,
             child: None,
             input: None,
             answer: None,
@@ -81,6 +85,7 @@ impl Member {
             .collect::<Result<_, _>>()?;
         self.child = Some(child);
         self.ready = false;
+        self.election = None;
         self.state = "starting".to_owned();
         let text = line(task)?;
         if let Some(input) = &mut input {
@@ -112,7 +117,7 @@ impl Member {
 
     /// Hears what it has to say, and sees whether it has ended; then, how.
     pub fn look(&mut self) -> Option<ExitStatus> {
-        let mut buffer = [0; NEWS];
+        let mut buffer = [0; MOST];
         while let Ok(len) = self.news.recv(&mut buffer) {
             let text = String::from_utf8_lossy(buffer.get(..len).unwrap_or_default());
             for line in text.lines() {
@@ -121,6 +126,7 @@ impl Member {
                     Some(("STOPPING", "1")) => self.ready = false,
                     Some(("STATUS", state)) => self.state = state.to_owned(),
                     Some((ANSWER, text)) => self.answer = answered(text),
+                    Some((NEWS, text)) => self.election = serde_json::from_str(text).ok(),
                     _ => {}
                 }
             }

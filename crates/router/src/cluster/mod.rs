@@ -9,10 +9,12 @@
 
 mod carriers;
 pub mod config;
+mod election;
 mod growth;
 mod life;
 mod member;
 pub mod node;
+mod office;
 mod orders;
 pub mod places;
 pub mod requests;

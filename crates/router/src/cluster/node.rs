@@ -1,16 +1,14 @@
 //! One node, in a process of its own: what its supervisor tells it, and what it does.
 
-use super::carriers::{Carriers, Remote};
+use super::election::{Decision, Elections};
+use super::office::{Clerk, Office, State};
 use super::orders::{self, Post};
-use super::tables::{self, Replication};
+use super::tables::Replication;
 use crate::api::Server;
 use crate::cli::failed;
 use crate::config::{Configuration, Reported};
 use crate::linux::{self, Namespaces, Port};
 use crate::run::{RunOptions, Service};
-use control::link::link;
-use control::replicate::Log;
-use control::{Cables, Control, Settings, Source};
 use nix::sys::prctl::set_pdeathsig;
 use nix::sys::signal::Signal;
 use nix::unistd::getppid;
@@ -18,20 +16,23 @@ use serde::{Deserialize, Serialize};
 use std::fs::File;
 use std::io::{self, BufRead};
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::mpsc::channel;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 /// The command that such a process runs; nobody types it.
 pub const COMMAND: &str = "cluster-node";
 
-/// How long the first look at the kernel may take before packets flow.
-const FIRST_LOOK: Duration = Duration::from_secs(30);
+/// So long a node that starts waits for its first tables. Without them it starts all the same.
+const FIRST: Duration = Duration::from_secs(10);
 
 /// What a node is told, as a line of JSON on its standard input. What follows are [`super::orders`].
 #[derive(Clone, Serialize, Deserialize)]
 pub struct Task {
     /// What it is called.
     pub node: String,
+    /// Its number.
+    pub number: usize,
     /// The process that started it; without that it ends.
     pub supervisor: i32,
     /// The network namespace with its interfaces, as a file.
@@ -42,8 +43,8 @@ pub struct Task {
     pub eal: Vec<String>,
     /// How it comes to its tables.
     pub replication: Replication,
-    /// The twins of all lines of the cluster, if this is the control node.
-    pub twins: Option<Vec<Twin>>,
+    /// The twins of all lines of the cluster, if this is, or can become, the control node.
+    pub twins: Vec<Twin>,
 }
 
 /// A line's twin.
@@ -55,8 +56,8 @@ pub struct Twin {
     pub port: Port,
     /// The node that has the line.
     pub node: usize,
-    /// The interface of the line, if the control node itself has it.
-    pub device: Option<String>,
+    /// The interface of the line, on that node.
+    pub device: String,
 }
 
 /// Reads what is to be done, and does it until something asks to stop.
@@ -89,62 +90,66 @@ pub fn run() -> Result<(), Reported> {
         service: Arc::new(Service::from_environment()),
     };
     let serve = |router: &Arc<graph::Router>| {
-        namespaces.enter_caller().map_err(|e| e.to_string())?;
-        let replica = tables::start(&task.replication, &published, &options.service)?;
-        let control = task.twins.as_deref().zip(replica.log.as_ref()).map(|(twins, log)| {
-            options.service.status("reading the kernel's routes");
-            control(&namespaces, router, twins, log)
-        });
-        let (handle, carriers) = control.transpose()?.unzip();
-        let server = Server::start(router.clone(), router.devices().ports(), None);
-        // Devices are closed by this thread, and attached by one that it starts: where the ports are.
-        namespaces.enter_private().map_err(|e| e.to_string())?;
-        let running = orders::Running {
+        let state = State::new(task.twins.clone(), task.replication.others.clone());
+        let office = Arc::new(Office {
+            me: task.number,
             router: router.clone(),
             namespaces: namespaces.clone(),
             service: options.service.clone(),
-            control: handle,
-            carriers,
-            replica,
-        };
+            tables: published.clone(),
+            replication: task.replication.clone(),
+            standing: Arc::default(),
+            state: Mutex::new(state),
+        });
+        let part = take_part(&office)?;
+        let server = Server::start(router.clone(), router.devices().ports(), None);
+        // Devices are closed by this thread, and attached by one that it starts: where the ports are.
+        namespaces.enter_private().map_err(|e| e.to_string())?;
+        let running = orders::Running { router: router.clone(), service: options.service.clone(), office };
         let post = Post::open(running).map_err(|e| e.to_string())?;
-        Ok((post, server.map_err(|e| e.to_string())?))
+        Ok((post, part, server.map_err(|e| e.to_string())?))
     };
     // Devices are opened where the ports are.
     namespaces.enter_private().map_err(failed)?;
     crate::run::run(flat, &sources, &options, serve).map_err(|_| Reported)
 }
 
-/// Hands the twins over to Linux, and follows what it does with them. The calling thread is in the caller's namespace
-/// afterwards.
-fn control(
-    namespaces: &Namespaces,
-    router: &Arc<graph::Router>,
-    twins: &[Twin],
-    log: &Arc<Log>,
-) -> Result<(control::Handle, Carriers), String> {
-    let hand_over = || -> io::Result<(Vec<u32>, Cables)> {
-        namespaces.enter_private()?;
-        let own = twins.iter().filter_map(|twin| Some((twin.line, twin.device.as_deref()?)));
-        let own =
-            own.map(|(line, device)| Ok((link(device)?.index, line))).collect::<io::Result<Vec<_>>>()?;
-        let cables = Cables::open_some(own)?;
-        let ports: Vec<Port> = twins.iter().map(|twin| twin.port.clone()).collect();
-        Ok((linux::hand_over(namespaces, &ports)?, cables))
+/// What takes part for this node, in the order in which it ends.
+struct Part {
+    office: Arc<Office>,
+    clerk: Option<Clerk>,
+    _elections: Option<Elections>,
+}
+
+impl Drop for Part {
+    fn drop(&mut self) {
+        match self.clerk.take() {
+            Some(clerk) => drop(clerk),
+            None => self.office.end(),
+        }
+    }
+}
+
+/// Becomes control node, or follows it: the one that it always is, or the one that is elected, now and later. The calling
+/// thread is in either namespace afterwards.
+fn take_part(office: &Arc<Office>) -> Result<Part, String> {
+    let Replication { name, control, address, candidacy, .. } = &office.replication;
+    let Some(candidacy) = candidacy else {
+        office.become_what(&match name == control {
+            true => Decision::Control(0),
+            false => Decision::Follow { node: 0, name: control.clone(), address: *address, term: 0 },
+        })?;
+        office.service.status("waiting for tables");
+        office.wait(FIRST);
+        return Ok(Part { office: office.clone(), clerk: None, _elections: None });
     };
-    let (numbers, cables) = hand_over().map_err(|e| format!("cannot make the twins: {e}"))?;
-    let mut ports = vec![0; twins.iter().map(|twin| twin.line + 1).max().unwrap_or(0)];
-    for (twin, number) in twins.iter().zip(&numbers) {
-        ports[twin.line] = *number;
-    }
-    let settings = Settings { ports, source: Source::Kernel, buffer: Settings::BUFFER };
-    let control = Control::start_replicated(&settings, Some(cables), log);
-    let control = control.map_err(|e| format!("netlink: {e}"))?;
-    if !control.wait(FIRST_LOOK) {
-        return Err("the kernel's routes cannot be read".to_owned());
-    }
-    let remote = twins.iter().zip(&numbers).filter(|(twin, _)| twin.device.is_none());
-    let remote = remote.map(|(twin, number)| Remote { node: twin.node, twin: *number }).collect();
-    let carriers = Carriers::keep(router, remote).map_err(|e| e.to_string())?;
-    Ok((control, carriers))
+    let (decisions, decided) = channel();
+    office.namespaces.enter_caller().map_err(|e| e.to_string())?;
+    let elections =
+        Elections::start(candidacy.clone(), office.standing.clone(), office.service.clone(), decisions)?;
+    office.namespaces.enter_private().map_err(|e| e.to_string())?;
+    let clerk = Clerk::start(office.clone(), decided).map_err(|e| e.to_string())?;
+    office.service.status("waiting for an election");
+    office.wait(FIRST);
+    Ok(Part { office: office.clone(), clerk: Some(clerk), _elections: Some(elections) })
 }

@@ -3,11 +3,9 @@
 //! A node has room for others that may come ([`super::text()`]): elements without a device. An order names the devices, and
 //! says which nodes there are; nothing else of the graph changes, and packets pass meanwhile.
 
-use super::carriers::{Carriers, Remote};
 use super::node::Twin;
-use super::tables::Replica;
-use super::text::{SWITCH, link_elements, twin_elements};
-use crate::linux::{self, Namespaces};
+use super::office::Office;
+use super::text::{SWITCH, link_elements};
 use crate::run::Service;
 use graph::Router;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
@@ -36,7 +34,7 @@ pub struct Order {
     pub what: What,
     /// The numbers of all nodes that there are then.
     pub members: Vec<usize>,
-    /// The names of those that follow the control node.
+    /// The names of all other nodes then.
     pub others: Vec<String>,
 }
 
@@ -47,12 +45,12 @@ pub enum What {
     Join {
         /// The interface that leads there.
         link: String,
-        /// The twins of its lines, for the control node.
+        /// The twins of its lines, for who can be the control node.
         twins: Vec<Twin>,
     },
     /// It goes.
     Leave {
-        /// The twins of its lines, for the control node.
+        /// The twins of its lines, for who can be the control node.
         twins: Vec<Twin>,
     },
 }
@@ -61,16 +59,10 @@ pub enum What {
 pub struct Running {
     /// The node's elements.
     pub router: Arc<Router>,
-    /// Its namespace, and that of twins.
-    pub namespaces: Arc<Namespaces>,
     /// Who hears the answers.
     pub service: Arc<Service>,
-    /// If it is the control node, who follows Linux.
-    pub control: Option<control::Handle>,
-    /// The same for carriers of the others' lines.
-    pub carriers: Option<Carriers>,
-    /// The tables of all nodes.
-    pub replica: Replica,
+    /// What it is in its cluster.
+    pub office: Arc<Office>,
 }
 
 /// Does what comes in until it is dropped.
@@ -141,17 +133,14 @@ impl Running {
         match &order.what {
             What::Join { link, twins } => {
                 for element in link_elements(order.node) {
-                    self.attach(&element, link)?;
+                    self.office.attach(&element, link)?;
                 }
-                self.replica.set_others(&order.others);
-                self.add_twins(order.node, twins)?;
+                self.office.add(order.node, twins, &order.others)?;
                 self.members(order)
             }
             What::Leave { twins } => {
                 self.members(order)?;
-                let removed = self.remove_twins(order.node, twins);
-                self.replica.set_others(&order.others);
-                removed
+                self.office.remove(order.node, twins, &order.others)
             }
         }
     }
@@ -159,46 +148,5 @@ impl Running {
     fn members(&self, order: &Order) -> Result<(), String> {
         let numbers: Vec<String> = order.members.iter().map(usize::to_string).collect();
         self.router.write(SWITCH, "members", &numbers.join(" ")).map_err(|e| e.to_string())
-    }
-
-    /// Gives an element its device, unless it has it.
-    fn attach(&self, element: &str, device: &str) -> Result<(), String> {
-        if self.router.read(element, "device", "").is_ok_and(|has| has == device) {
-            return Ok(());
-        }
-        self.router.write(element, "attach", device).map_err(|e| e.to_string())
-    }
-
-    fn add_twins(&self, node: usize, twins: &[Twin]) -> Result<(), String> {
-        let Some(control) = &self.control else { return Ok(()) };
-        let mut remote = Vec::new();
-        for twin in twins {
-            for element in twin_elements(twin.line) {
-                self.attach(&element, &format!("tap:{}", twin.port.tap))?;
-            }
-            let ports = [twin.port.clone()];
-            let numbers = linux::hand_over(&self.namespaces, &ports);
-            let back = self.namespaces.enter_private();
-            let numbers = numbers.and_then(|numbers| back.map(|()| numbers));
-            let numbers = numbers.map_err(|e| format!("{}: no twin can be made: {e}", twin.port.name))?;
-            for number in numbers {
-                control.set_port(twin.line, Some(number));
-                remote.push(Remote { node, twin: number });
-            }
-        }
-        self.carriers.iter().for_each(|carriers| carriers.set(node, &remote));
-        Ok(())
-    }
-
-    fn remove_twins(&self, node: usize, twins: &[Twin]) -> Result<(), String> {
-        let Some(control) = &self.control else { return Ok(()) };
-        self.carriers.iter().for_each(|carriers| carriers.set(node, &[]));
-        for twin in twins {
-            control.set_port(twin.line, None);
-            let done = linux::take_back(&self.namespaces, &twin.port);
-            let back = self.namespaces.enter_private();
-            done.and(back).map_err(|e| format!("{}: the twin stays: {e}", twin.port.name))?;
-        }
-        Ok(())
     }
 }

@@ -119,8 +119,7 @@ pub fn twins(cluster: &Cluster, of: &[usize], places: &[Place]) -> Result<Vec<Tw
             promiscuous: false,
             xdp: false,
         };
-        let device = (owner == cluster.control).then(|| line.device.clone());
-        twins.push(Twin { line: number, port, node: owner, device });
+        twins.push(Twin { line: number, port, node: owner, device: line.device.clone() });
     }
     Ok(twins)
 }

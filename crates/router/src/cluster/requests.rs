@@ -8,6 +8,7 @@
 //! | `reload`, `reload check` | lines about what changes or would, then `ok`, or `error: ` and what is wrong |
 //! | `down` | nothing; the connection ends when the cluster has |
 
+use super::election::News;
 use crate::api::socket;
 use serde::{Deserialize, Serialize};
 use std::fs;
@@ -46,6 +47,15 @@ pub struct NodeState {
     pub ready: bool,
     /// It is the control node.
     pub control: bool,
+    /// It can be elected control node.
+    #[serde(default)]
+    pub candidate: bool,
+    /// Etcd knows it; absent without etcd.
+    #[serde(default)]
+    pub present: Option<bool>,
+    /// What it knows of the election; absent without etcd.
+    #[serde(default)]
+    pub election: Option<News>,
     /// Its namespace, as a file; absent if it is on another machine.
     pub namespace: Option<PathBuf>,
     /// The names of its lines.

@@ -4,7 +4,8 @@
 //! namespaces, so that a node that was killed finds its interfaces again and its peers keep theirs. If the supervisor itself
 //! is killed its nodes end with it, and its keepers give the interfaces back.
 
-use super::config::Cluster;
+use super::config::{Cluster, Etcd};
+use super::election::News;
 use super::life;
 use super::node::{Task, Twin};
 use super::places::{Place, places, twins};
@@ -33,11 +34,13 @@ pub(super) const END: Duration = Duration::from_secs(15);
 /// How often the supervisor looks.
 pub(super) const LOOK: Duration = Duration::from_millis(20);
 
-/// Runs all nodes of a file on this machine, or only one of them, until something asks to stop.
+/// Runs all nodes of a file on this machine, or only one of them, until something asks to stop. `etcd` is what the command line
+/// says in place of the file.
 ///
 /// # Errors
 /// What to tell the user. Whatever was taken has been given back.
-pub fn up(file: &Path, cluster: Cluster, only: Option<usize>) -> Result<(), String> {
+pub fn up(file: &Path, cluster: Cluster, only: Option<usize>, etcd: EtcdFlags) -> Result<(), String> {
+    let cluster = etcd.apply(cluster)?;
     let here: Vec<usize> = only.map_or_else(|| cluster.members(), |node| vec![node]);
     let directory = requests::directory()?;
     let desk = Desk::open(&directory, &cluster.name)?;
@@ -49,8 +52,8 @@ pub fn up(file: &Path, cluster: Cluster, only: Option<usize>) -> Result<(), Stri
     signal_hook::flag::register(SIGHUP, reload.clone()).map_err(|e| format!("signals: {e}"))?;
     let places = places(&cluster, &here)?;
     links(&cluster, &places, only)?;
-    let of_control = here.contains(&cluster.control);
-    let twins = of_control.then(|| twins(&cluster, &cluster.members(), &places)).transpose()?;
+    let can_control = here.iter().any(|node| cluster.may_control(*node));
+    let twins = can_control.then(|| twins(&cluster, &cluster.members(), &places)).transpose()?;
     let offices = Offices::open(&cluster, &here)?;
     let seats = places.into_iter().map(|place| Seat::new(&directory, &cluster, place));
     let mut seats = seats.collect::<Result<Vec<_>, _>>()?;
@@ -59,6 +62,7 @@ pub fn up(file: &Path, cluster: Cluster, only: Option<usize>) -> Result<(), Stri
         file: std::path::absolute(file).unwrap_or_else(|_| file.to_owned()),
         cluster,
         only,
+        etcd,
         seats,
         twins,
         offices,
@@ -75,6 +79,44 @@ pub fn up(file: &Path, cluster: Cluster, only: Option<usize>) -> Result<(), Stri
     drop(supervisor);
     drop(leaving);
     ended
+}
+
+/// What the command line says about etcd.
+#[derive(Clone, Debug, Default)]
+pub struct EtcdFlags {
+    /// Members, as URLs.
+    pub endpoints: Vec<String>,
+    /// Who signed their certificates.
+    pub authority: Option<PathBuf>,
+    /// Our certificate.
+    pub certificate: Option<PathBuf>,
+    /// Its key.
+    pub key: Option<PathBuf>,
+}
+
+impl EtcdFlags {
+    /// The cluster as the file has it, but for this.
+    ///
+    /// # Errors
+    /// What to tell the user.
+    pub fn apply(&self, mut cluster: Cluster) -> Result<Cluster, String> {
+        if self.endpoints.is_empty() {
+            return Ok(cluster);
+        }
+        let of_file = cluster.etcd.take().unwrap_or_default();
+        let etcd = Etcd {
+            endpoints: self.endpoints.clone(),
+            authority: self.authority.clone(),
+            certificate: self.certificate.clone(),
+            key: self.key.clone(),
+            ..of_file
+        };
+        if let Some(mistake) = etcd.mistake() {
+            return Err(mistake.to_owned());
+        }
+        cluster.etcd = Some(etcd);
+        Ok(cluster)
+    }
 }
 
 /// Whether every link has what it needs: interfaces that the file names, or both ends on this machine.
@@ -110,9 +152,11 @@ pub(super) struct Supervisor {
     pub cluster: Cluster,
     /// The only node of this machine, if the others are elsewhere.
     pub only: Option<usize>,
+    /// In place of what the file says.
+    pub etcd: EtcdFlags,
     /// The nodes of this machine, and the places of those that are gone.
     pub seats: Vec<Seat>,
-    /// The twins of all lines, if the control node is here.
+    /// The twins of all lines, if a node is here that is, or can become, the control node.
     pub twins: Option<Vec<Twin>>,
     pub offices: Offices,
     pub directory: PathBuf,
@@ -230,6 +274,8 @@ impl Supervisor {
 
     /// All nodes of the cluster, in the order of their numbers.
     fn nodes(&self) -> String {
+        let known = self.known();
+        let control = self.control_now();
         let row = |(number, node): (usize, &super::config::Node)| {
             let seat = self.seats.iter().find(|seat| seat.node == number);
             let member = seat.map(|seat| &seat.member);
@@ -239,13 +285,33 @@ impl Supervisor {
                 pid: member.and_then(|member| member.pid()),
                 state: member.map_or("on another machine", |member| &member.state).to_owned(),
                 ready: member.is_some_and(|member| member.ready),
-                control: number == self.cluster.control,
+                control: control == Some(number),
+                candidate: self.cluster.etcd.is_some() && self.cluster.may_control(number),
+                present: known.map(|news| news.present.contains(&node.name)),
+                election: member
+                    .filter(|member| member.pid().is_some())
+                    .and_then(|member| member.election.clone()),
                 namespace: seat.map(Seat::namespace_file),
                 lines: node.lines.iter().map(|line| line.name.clone()).collect(),
             };
             serde_json::to_value(state).unwrap_or_default()
         };
         json_rows("nodes", &self.cluster.there().map(row).collect::<Vec<_>>())
+    }
+
+    /// What the node knows that knows the latest term, of those that hear etcd if there are any.
+    fn known(&self) -> Option<&News> {
+        let running = self.seats.iter().map(|seat| &seat.member).filter(|member| member.pid().is_some());
+        let news = running.filter_map(|member| member.election.as_ref());
+        news.max_by_key(|news| (news.silent.is_none(), news.term))
+    }
+
+    /// The control node, if it is known.
+    pub fn control_now(&self) -> Option<usize> {
+        match &self.cluster.etcd {
+            None => Some(self.cluster.control),
+            Some(_) => self.cluster.node(self.known()?.control.as_deref()?),
+        }
     }
 
     /// The place of a node that is there.
@@ -280,12 +346,13 @@ impl Supervisor {
         let incarnation = life::next(&self.directory, &cluster.name, &seat.name);
         Ok(Task {
             node: seat.name.clone(),
+            number: seat.node,
             supervisor: i32::try_from(process::id()).unwrap_or(0),
             namespace: seat.namespace_file(),
             text: text(cluster, seat.node, incarnation, &place.lines),
             eal: cluster.eal.clone(),
             replication: self.offices.replication(cluster, seat.node)?,
-            twins: self.twins.clone().filter(|_| seat.node == cluster.control),
+            twins: self.twins.clone().filter(|_| cluster.may_control(seat.node)).unwrap_or_default(),
         })
     }
 

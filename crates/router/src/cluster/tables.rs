@@ -1,10 +1,12 @@
-//! One FIB on all nodes: the control node hands its tables out, the others follow.
+//! One FIB on all nodes: the control node hands its tables out, the others follow. What each needs for that.
 
-use super::config::Cluster;
+use super::config::{Cluster, Etcd};
+use super::election::etcd::Access;
+use super::election::{Candidacy, Standing};
 use crate::config::reason;
 use crate::run::Service;
 use control::Tables;
-use control::replicate::{Authority, Client, ClientSettings, Identity, Log, Server, ServerSettings};
+use control::replicate::{Authority, Client, ClientSettings, Identity};
 use serde::{Deserialize, Serialize};
 use std::fs;
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
@@ -15,30 +17,37 @@ use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 /// So long a control node that starts waits for the others to tell which numbers next hops had.
-const ADOPT: Duration = Duration::from_secs(3);
-/// So long another node that starts waits for its first tables. Without them it starts all the same.
-const FIRST: Duration = Duration::from_secs(10);
+pub(super) const ADOPT: Duration = Duration::from_secs(3);
 /// How often a node looks whether it still follows.
-const LOOK: Duration = Duration::from_millis(250);
+const LOOK: Duration = Duration::from_millis(100);
 
 /// How a node comes to its tables.
 #[derive(Clone, Serialize, Deserialize)]
 pub struct Replication {
     /// What it is called.
     pub name: String,
-    /// The control node.
+    /// The control node, if it is always the same.
     pub control: String,
-    /// Where that listens.
+    /// Where that listens; if it is elected, where this node does when it is the one.
     pub address: SocketAddr,
     /// The other nodes.
     pub others: Vec<String>,
     /// Who it is.
     pub papers: Identity,
+    /// The number of its lines.
+    pub lines: usize,
+    /// If the control node is elected.
+    pub candidacy: Option<Candidacy>,
 }
 
 /// Where the control node of a cluster listens, and the papers of some of its nodes.
 pub struct Offices {
-    address: SocketAddr,
+    /// That of the control node that is always the same.
+    address: Option<SocketAddr>,
+    /// Those of nodes that can be elected.
+    addresses: Vec<(usize, SocketAddr)>,
+    /// How to reach etcd, if the control node is elected.
+    access: Option<Access>,
     /// Makes papers, if all nodes are here.
     authority: Option<Authority>,
     papers: Vec<(usize, Identity)>,
@@ -52,12 +61,14 @@ impl Offices {
     pub fn open(cluster: &Cluster, here: &[usize]) -> Result<Offices, String> {
         let alone = here.len() == cluster.there().count();
         let address = match cluster.listen {
-            Some(address) => address,
-            None if alone => free_port().map_err(|e| format!("127.0.0.1: {}", reason(&e)))?,
+            _ if cluster.etcd.is_some() => None,
+            Some(address) => Some(address),
+            None if alone => Some(free_port()?),
             None => return Err("the file must say where the control node listens (`listen`)".to_owned()),
         };
         let authority = alone.then(Authority::new).transpose().map_err(|e| e.to_string())?;
-        let mut offices = Offices { address, authority, papers: Vec::new() };
+        let access = cluster.etcd.as_ref().map(access).transpose()?;
+        let mut offices = Offices { address, addresses: Vec::new(), access, authority, papers: Vec::new() };
         here.iter().try_for_each(|node| offices.admit(cluster, *node))?;
         Ok(offices)
     }
@@ -73,6 +84,20 @@ impl Offices {
         };
         self.papers.retain(|(number, _)| *number != node);
         self.papers.push((node, papers));
+        self.addresses.retain(|(number, _)| *number != node);
+        if self.access.is_some() {
+            let name = cluster.name_of(node);
+            let address = match cluster.nodes.get(node).and_then(|node| node.listen) {
+                Some(address) => address,
+                None if self.authority.is_some() || !cluster.may_control(node) => free_port()?,
+                None => {
+                    return Err(format!(
+                        "node {name} alone: the file must say where it hands out its tables (`listen`)"
+                    ));
+                }
+            };
+            self.addresses.push((node, address));
+        }
         Ok(())
     }
 
@@ -84,25 +109,67 @@ impl Offices {
         let papers = self.papers.iter().find(|(number, _)| *number == node);
         let papers = papers.map(|(_, papers)| papers.clone()).ok_or("a node without papers")?;
         let name = |node: usize| cluster.name_of(node).to_owned();
+        let own = self.addresses.iter().find(|(number, _)| *number == node).map(|(_, address)| *address);
+        let address = self.address.or(own).ok_or("a node without an address")?;
         Ok(Replication {
             name: name(node),
             control: name(cluster.control),
-            address: self.address,
-            others: others(cluster),
+            address,
+            others: others(cluster, node),
             papers,
+            lines: cluster.ports(),
+            candidacy: self.candidacy(cluster, node, address),
         })
     }
 }
 
-/// The names of all nodes that follow the control node.
-pub fn others(cluster: &Cluster) -> Vec<String> {
-    let others = cluster.there().filter(|(number, _)| *number != cluster.control);
+impl Offices {
+    fn candidacy(&self, cluster: &Cluster, node: usize, address: SocketAddr) -> Option<Candidacy> {
+        let (access, etcd) = self.access.clone().zip(cluster.etcd.as_ref())?;
+        // There are no more than 256.
+        let number = |node: usize| u16::try_from(node).unwrap_or(u16::MAX);
+        Some(Candidacy {
+            access,
+            prefix: format!("{}/{}/", etcd.prefix, cluster.name),
+            ttl: etcd.ttl,
+            hold: etcd.hold,
+            me: number(node),
+            name: cluster.name_of(node).to_owned(),
+            candidate: cluster.may_control(node),
+            preferred: number(cluster.control),
+            address,
+        })
+    }
+}
+
+/// The names of all nodes but one: those that follow if it is the control node.
+pub fn others(cluster: &Cluster, but: usize) -> Vec<String> {
+    let others = cluster.there().filter(|(number, _)| *number != but);
     others.map(|(_, node)| node.name.clone()).collect()
 }
 
 /// An address of this machine that nobody listens on.
-fn free_port() -> std::io::Result<SocketAddr> {
-    TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?.local_addr()
+fn free_port() -> Result<SocketAddr, String> {
+    let address = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).and_then(|listener| listener.local_addr());
+    address.map_err(|e| format!("127.0.0.1: {}", reason(&e)))
+}
+
+/// What is in the files that say how to reach etcd.
+fn access(etcd: &Etcd) -> Result<Access, String> {
+    let text = |file: &Option<std::path::PathBuf>| {
+        let read = |file: &std::path::PathBuf| {
+            fs::read_to_string(file).map_err(|e| format!("{}: {}", file.display(), reason(&e)))
+        };
+        file.as_ref().map(read).transpose()
+    };
+    let access = Access {
+        endpoints: etcd.endpoints.clone(),
+        authority: text(&etcd.authority)?,
+        certificate: text(&etcd.certificate)?,
+        key: text(&etcd.key)?,
+    };
+    super::election::check(&access)?;
+    Ok(access)
 }
 
 /// The papers that a node has in files.
@@ -120,58 +187,45 @@ fn read(cluster: &Cluster, node: usize) -> Result<Identity, String> {
     })
 }
 
-/// What keeps a node's tables as those of all; dropping it ends that.
-pub struct Replica {
-    /// The control node's: what changes in its tables is recorded here.
-    pub log: Option<Arc<Log>>,
-    server: Option<Server>,
-    /// Another node's.
-    _following: Option<Following>,
-}
-
-impl Replica {
-    /// Nodes that may follow, if this is the control node's.
-    pub fn set_others(&self, others: &[String]) {
-        self.server.iter().for_each(|server| server.set_nodes(others));
-    }
-}
-
-/// Starts it, in the current network namespace. At the control node before anybody publishes into the tables.
-///
-/// # Errors
-/// What to tell the user.
-pub fn start(replication: &Replication, tables: &Tables, service: &Arc<Service>) -> Result<Replica, String> {
-    let Replication { name, control, address, others, papers } = replication.clone();
-    if name == control {
-        let settings = ServerSettings { listen: address, identity: papers, nodes: others, adopt: ADOPT };
-        service.status("waiting for the other nodes");
-        let log = Log::new(tables, Log::ROOM);
-        let server = Server::start(&settings, log.clone());
-        let server = server.map_err(|e| format!("cannot hand out tables at {address}: {e}"))?;
-        return Ok(Replica { log: Some(log), server: Some(server), _following: None });
-    }
-    let settings = ClientSettings { control: vec![address], control_name: control, name, identity: papers };
-    let client = Client::start(&settings, tables.clone())
-        .map_err(|e| format!("cannot follow the control node: {e}"))?;
-    service.status("waiting for tables");
-    client.wait(FIRST);
-    Ok(Replica { log: None, server: None, _following: Some(Following::new(client, service.clone())?) })
-}
-
 /// Follows, and says when it does and when not.
 pub struct Following {
+    client: Arc<Client>,
     stop: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,
 }
 
 impl Following {
-    fn new(client: Client, service: Arc<Service>) -> Result<Following, String> {
+    /// Starts to follow a control node of this name, address and term, in the current network namespace.
+    ///
+    /// # Errors
+    /// What to tell the user.
+    pub fn start(
+        replication: &Replication,
+        (control, address, term): (&str, SocketAddr, u64),
+        tables: &Tables,
+        service: &Arc<Service>,
+        standing: &Arc<Standing>,
+    ) -> Result<Following, String> {
+        let settings = ClientSettings {
+            control: vec![address],
+            control_name: control.to_owned(),
+            name: replication.name.clone(),
+            identity: replication.papers.clone(),
+            term,
+        };
+        let client = Client::start(&settings, tables.clone());
+        let client = Arc::new(client.map_err(|e| format!("cannot follow the control node: {e}"))?);
         let stop = Arc::new(AtomicBool::new(false));
-        let also = stop.clone();
+        let (its, also, service, standing) =
+            (client.clone(), stop.clone(), service.clone(), standing.clone());
         let thread = thread::Builder::new().name("following".to_owned()).spawn(move || {
             let mut synced = None;
             while !also.load(Ordering::Relaxed) {
-                let status = client.status();
+                let status = its.status();
+                standing.hears.store(status.connected, Ordering::Release);
+                if status.synced {
+                    standing.whole.store(true, Ordering::Release);
+                }
                 if synced != Some(status.synced) {
                     synced = Some(status.synced);
                     let why = status.error.map_or(String::new(), |error| format!(": {error}"));
@@ -186,7 +240,17 @@ impl Following {
                 thread::sleep(LOOK);
             }
         });
-        Ok(Following { stop, thread: Some(thread.map_err(|e| e.to_string())?) })
+        Ok(Following { client, stop, thread: Some(thread.map_err(|e| e.to_string())?) })
+    }
+
+    /// The control node that is followed was elected for this term.
+    pub fn set_term(&self, term: u64) {
+        self.client.set_term(term);
+    }
+
+    /// It is about to be dropped, because another node was elected for this term.
+    pub fn leave_for(&self, term: u64) {
+        self.client.leave_for(term);
     }
 }
 

@@ -20,6 +20,12 @@ pub fn twin_elements(line: usize) -> [String; 2] {
     [format!("inject{line}"), format!("twin{line}")]
 }
 
+/// The element by which what is punted of an own line of a node, by number from 0, goes to its twin or to the control node:
+/// there is one where the control node is elected.
+pub fn punt_switch(line: usize) -> String {
+    format!("way{line}")
+}
+
 /// The name of a tap that becomes the twin of a line.
 pub fn tap(line: usize) -> String {
     format!("rbtwin{line}")
@@ -75,7 +81,7 @@ pub fn text(cluster: &Cluster, node: usize, incarnation: u8, lines: &[Port]) -> 
     let wrapped = peers.len() + 1;
     let _ =
         write!(text, "\n// Frames that cross the cluster whole.\nwrapped :: Null -> [{wrapped}] cluster;\n");
-    if node == cluster.control {
+    if cluster.may_control(node) {
         text += &twins(cluster, node, lines.len() + peers.len());
     }
     for (i, port) in lines.iter().enumerate() {
@@ -91,10 +97,17 @@ fn name(cluster: &Cluster, node: usize) -> &str {
 /// What an external port of the node is connected to.
 fn own_line(cluster: &Cluster, node: usize, i: usize, port: &Port) -> String {
     let line = node * cluster.ports() + i;
-    let (punted, injected) = if node == cluster.control {
+    let wrap = format!("ClusterWrap(cluster, LINE {line}) -> wrapped");
+    let (punted, injected) = if !cluster.may_control(node) {
+        (wrap, String::new())
+    } else if cluster.etcd.is_none() {
         (format!("twin{line}"), format!("inject{line} -> out{i};\n"))
     } else {
-        (format!("ClusterWrap(cluster, LINE {line}) -> wrapped"), String::new())
+        let way = punt_switch(i);
+        (
+            format!("{way} :: Switch(1)"),
+            format!("{way}[0] -> twin{line};\n{way}[1] -> {wrap};\ninject{line} -> out{i};\n"),
+        )
     };
     let mut text = format!(
         "\n// Line {line}: {name}.\n\
@@ -114,8 +127,9 @@ fn twins(cluster: &Cluster, node: usize, first: usize) -> String {
     let mut text = String::from("\n// The lines' twins in Linux.\n");
     for line in 0..cluster.room() * cluster.ports() {
         let owner = line / cluster.ports().max(1);
-        let device =
-            if name(cluster, owner).is_empty() { LATER.to_owned() } else { format!("tap:{}", tap(line)) };
+        // Who may be elected gets them then.
+        let is_later = cluster.etcd.is_some() || name(cluster, owner).is_empty();
+        let device = if is_later { LATER.to_owned() } else { format!("tap:{}", tap(line)) };
         let wrap = format!(" -> ClusterWrap(cluster, LINE {line}) -> wrapped");
         let [inject, twin] = twin_elements(line);
         let _ = write!(
@@ -133,6 +147,25 @@ fn twins(cluster: &Cluster, node: usize, first: usize) -> String {
 mod tests {
     use super::*;
     use crate::config::Configuration;
+
+    #[test]
+    fn candidates_have_room_for_twins() {
+        let file = concat!(env!("CARGO_MANIFEST_DIR"), "/../../deploy/cluster.toml");
+        let mut cluster = Cluster::load(file.as_ref()).unwrap();
+        cluster.etcd = Some(crate::cluster::config::Etcd::default());
+        cluster.nodes[3].spectator = true;
+        for node in 0..4 {
+            let text = text(&cluster, node, 15, &[port("eth1")]);
+            let configuration = Configuration::of_text("node", text.clone()).unwrap();
+            configuration.check_elements(1).unwrap();
+            let count = |class: &str| text.matches(class).count();
+            // Twins of all lines that there may come to be, none of them there yet.
+            let (twins, wraps) = if node == 3 { (0, 1) } else { (8, 8) };
+            assert_eq!(count("ToDPDKDevice("), 1 + 7 + twins, "{text}");
+            assert_eq!(count("DPDKDevice(-"), 2 * 4 + 2 * twins, "{text}");
+            assert_eq!((count("ClusterWrap("), count("Switch(1)")), (wraps, twins / 8), "{text}");
+        }
+    }
 
     fn port(name: &str) -> Port {
         let name = name.to_owned();

@@ -37,7 +37,7 @@ impl Changes {
                 node.name
             ));
         }
-        if changes.gone.contains(&old.control) {
+        if old.etcd.is_none() && changes.gone.contains(&old.control) {
             changes.fixed.push(format!("the control node, {}", old.name_of(old.control)));
         }
         changes.links(old, new);
@@ -86,8 +86,7 @@ impl Changes {
 impl Node {
     /// Whether only links differ.
     fn is_like(&self, other: &Node) -> bool {
-        let of =
-            |node: &Node| (node.name.clone(), node.lines.clone(), node.certificate.clone(), node.key.clone());
+        let of = |node: &Node| Node { links: Vec::new(), ..node.clone() };
         of(self) == of(other)
     }
 }
@@ -106,6 +105,7 @@ fn settings(old: &Cluster, new: &Cluster) -> Vec<String> {
         ("eal", old.eal == new.eal),
         ("listen", old.listen == new.listen),
         ("authority", old.authority == new.authority),
+        ("etcd", old.etcd == new.etcd),
         ("the number of ports of a node", old.ports() == new.ports()),
     ];
     let mut fixed: Vec<String> =

@@ -42,7 +42,15 @@ pub fn nodes(reader: &mut Reader, cluster: &mut Cluster, nodes: Vec<NodeText>, c
     let numbers = numbers(reader, cluster, &nodes);
     if let Some(control) = control {
         match names.iter().position(|name| *name == control.text) {
-            Some(place) => cluster.control = numbers.get(place).copied().unwrap_or(0),
+            Some(place) => {
+                cluster.control = numbers.get(place).copied().unwrap_or(0);
+                if nodes.get(place).is_some_and(|node| node.spectator) {
+                    reader.mistake(
+                        control.at,
+                        format!("node `{}` cannot be the control node: it is no `candidate`", control.text),
+                    );
+                }
+            }
             None => reader.unknown(control.at, &control.text, "node", names.iter().map(String::as_str)),
         }
     }
@@ -58,6 +66,7 @@ pub fn nodes(reader: &mut Reader, cluster: &mut Cluster, nodes: Vec<NodeText>, c
         place.name = node.name.map_or(String::new(), |name| name.text);
         place.lines = node.ports.into_iter().map(|port| port.line).collect();
         (place.certificate, place.key) = (node.certificate, node.key);
+        (place.listen, place.spectator) = (node.listen, node.spectator);
         for (device, to) in devices.into_iter().zip(&numbers) {
             place.links.get_mut(*to).into_iter().for_each(|link| link.clone_from(&device));
         }

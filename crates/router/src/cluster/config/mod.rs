@@ -14,6 +14,7 @@
 
 mod changes;
 mod check;
+mod etcd;
 mod read;
 mod words;
 
@@ -21,6 +22,7 @@ mod words;
 mod tests;
 
 pub use changes::Changes;
+pub use etcd::{Etcd, endpoint, parts};
 pub use words::{Address, Named, Order, Policy};
 
 use crate::config::Reported;
@@ -36,7 +38,7 @@ use std::time::Duration;
 pub struct Cluster {
     /// What it is called, also in the names of files.
     pub name: String,
-    /// The node whose Linux is the control plane, by number.
+    /// The node whose Linux is the control plane, by number; the preferred one if it is elected.
     pub control: usize,
     /// R: what a line carries, in bits per second.
     pub line_rate: u64,
@@ -58,6 +60,8 @@ pub struct Cluster {
     pub authority: Option<PathBuf>,
     /// How many nodes the cluster may come to have while it runs; 0 = [`Cluster::USUAL_ROOM`].
     pub max_nodes: usize,
+    /// Where the control node is elected; without it, it is always the same.
+    pub etcd: Option<Etcd>,
     /// The nodes by number. Those without a name do not exist.
     pub nodes: Vec<Node>,
 }
@@ -75,6 +79,10 @@ pub struct Node {
     pub certificate: Option<PathBuf>,
     /// The key of that.
     pub key: Option<PathBuf>,
+    /// Where it hands out its tables, when it is elected control node.
+    pub listen: Option<SocketAddr>,
+    /// It is never elected.
+    pub spectator: bool,
 }
 
 /// An external port.
@@ -112,7 +120,9 @@ impl Cluster {
         let mut cluster = toml_file::load(file, Cluster::parse)?;
         let folder = file.parent().unwrap_or(Path::new(""));
         let of_nodes = cluster.nodes.iter_mut().flat_map(|node| [&mut node.certificate, &mut node.key]);
-        for path in of_nodes.chain([&mut cluster.authority]).flatten() {
+        let etcd = cluster.etcd.iter_mut();
+        let of_etcd = etcd.flat_map(|etcd| [&mut etcd.authority, &mut etcd.certificate, &mut etcd.key]);
+        for path in of_nodes.chain(of_etcd).chain([&mut cluster.authority]).flatten() {
             *path = folder.join(&*path);
         }
         Ok(cluster)
@@ -129,6 +139,14 @@ impl Cluster {
     /// The number of the node of this name.
     pub fn node(&self, name: &str) -> Option<usize> {
         self.there().find(|(_, node)| node.name == name).map(|(number, _)| number)
+    }
+
+    /// Whether a node is, or can become, the control node.
+    pub fn may_control(&self, node: usize) -> bool {
+        match (&self.etcd, self.nodes.get(node)) {
+            (Some(_), Some(of)) => of.exists() && !of.spectator,
+            _ => node == self.control,
+        }
     }
 
     /// The nodes that there are, with their numbers.

@@ -1,14 +1,15 @@
 //! From the text to values, each with its place where the later checks need that.
 
 use super::words::{Named, duration, mac, rate};
-use super::{Address, Cluster, Line, Order, Policy, check};
+use super::{Address, Cluster, Line, Order, Policy, check, etcd};
 use crate::toml_file::{Reader, Value};
+use std::net::SocketAddr;
 use std::ops::Range;
 use std::path::PathBuf;
 use std::time::Duration;
 use toml::de::DeTable;
 
-const TABLES: [&str; 2] = ["cluster", "node"];
+const TABLES: [&str; 3] = ["cluster", "node", "etcd"];
 const CLUSTER: [&str; 13] = [
     "name",
     "control",
@@ -24,13 +25,13 @@ const CLUSTER: [&str; 13] = [
     "authority",
     "topology",
 ];
-const NODE: [&str; 6] = ["name", "number", "ports", "links", "certificate", "key"];
+const NODE: [&str; 8] = ["name", "number", "ports", "links", "certificate", "key", "listen", "candidate"];
 const PORT: [&str; 4] = ["name", "device", "mac", "address"];
 const LINK: [&str; 2] = ["to", "device"];
 
 /// All settings there are, by table.
 #[cfg(test)]
-pub const SETTINGS: [&[&str]; 4] = [&CLUSTER, &NODE, &PORT, &LINK];
+pub const SETTINGS: [&[&str]; 5] = [&CLUSTER, &NODE, &PORT, &LINK, &super::etcd::ETCD];
 
 /// A word and where it stands.
 pub struct Word {
@@ -52,6 +53,8 @@ pub struct NodeText {
     pub links: Option<Vec<LinkText>>,
     pub certificate: Option<PathBuf>,
     pub key: Option<PathBuf>,
+    pub listen: Option<SocketAddr>,
+    pub spectator: bool,
 }
 
 /// A port, and where its names stand.
@@ -84,6 +87,7 @@ pub fn cluster(reader: &mut Reader, table: &DeTable<'_>) -> Cluster {
                 let all = reader.array("node", "an array of tables: [[node]]", value);
                 nodes = all.iter().filter_map(|value| node(reader, value)).collect();
             }
+            "etcd" => cluster.etcd = etcd::read(reader, value),
             name => reader.unknown(key.span(), name, "table", TABLES),
         }
     }
@@ -116,12 +120,7 @@ fn general(reader: &mut Reader, value: &Value<'_>, cluster: &mut Cluster) -> Opt
                 cluster.max_nodes = number.map_or(0, |number| number as usize);
             }
             "eal" => cluster.eal = reader.words("eal", value).into_iter().map(|(word, _)| word).collect(),
-            "listen" => {
-                let read = |text: &str| {
-                    text.parse().map_err(|_| "an address and a port such as 192.0.2.1:7400".to_owned())
-                };
-                cluster.listen = reader.word("listen", value, read);
-            }
+            "listen" => cluster.listen = reader.word("listen", value, listen),
             "authority" => cluster.authority = file(reader, "authority", value),
             "topology" => {
                 let mesh = |text: &str| {
@@ -154,6 +153,8 @@ fn node(reader: &mut Reader, value: &Value<'_>) -> Option<NodeText> {
         links: None,
         certificate: None,
         key: None,
+        listen: None,
+        spectator: false,
     };
     for (key, value) in table {
         match key.get_ref().as_ref() {
@@ -175,6 +176,11 @@ fn node(reader: &mut Reader, value: &Value<'_>) -> Option<NodeText> {
             }
             "certificate" => node.certificate = file(reader, "certificate", value),
             "key" => node.key = file(reader, "key", value),
+            "listen" => node.listen = reader.word("listen", value, listen),
+            "candidate" => match value.get_ref().as_bool() {
+                Some(is) => node.spectator = !is,
+                None => reader.wrong_type("candidate", "true or false", value),
+            },
             name => reader.unknown(key.span(), name, "setting of a node", NODE),
         }
     }
@@ -270,7 +276,12 @@ fn cluster_pci(text: &str) -> bool {
     text.len() == pattern.len() && text.chars().zip(pattern.chars()).all(matches)
 }
 
-fn file(reader: &mut Reader, name: &str, value: &Value<'_>) -> Option<PathBuf> {
+/// Where a node hands out its tables.
+fn listen(text: &str) -> Result<SocketAddr, String> {
+    text.parse().map_err(|_| "an address and a port such as 192.0.2.1:7400".to_owned())
+}
+
+pub(super) fn file(reader: &mut Reader, name: &str, value: &Value<'_>) -> Option<PathBuf> {
     let read =
         |text: &str| if text.is_empty() { Err("the name of a file".to_owned()) } else { Ok(text.into()) };
     reader.word(name, value, read)

@@ -38,8 +38,7 @@ fn the_least_that_must_be_said() {
         name: name.to_owned(),
         lines: vec![line],
         links: vec![None, None],
-        certificate: None,
-        key: None,
+        ..Node::default()
     };
     let expected = Cluster {
         name: "rb".to_owned(),
@@ -54,6 +53,7 @@ fn the_least_that_must_be_said() {
         listen: None,
         authority: None,
         max_nodes: 0,
+        etcd: None,
         nodes: vec![
             node("a", line("a0", None, Vec::new())),
             node(
@@ -192,6 +192,75 @@ fn nodes_have_numbers() {
 }
 
 #[test]
+fn where_the_control_node_is_elected() {
+    let text = TWO.replace("name = 'a'", "name = 'a'\ncandidate = false\nlisten = '192.0.2.1:7400'");
+    let text =
+        format!("{text}[etcd]\nendpoints = ['https://a:1', 'https://[::1]:2/']\nauthority = 'x.pem'\n");
+    let cluster = Cluster::parse(&text, 0).unwrap();
+    let etcd = cluster.etcd.clone().unwrap();
+    assert_eq!(etcd.endpoints, ["https://a:1", "https://[::1]:2"]);
+    let expected =
+        Etcd { endpoints: etcd.endpoints.clone(), authority: Some("x.pem".into()), ..Etcd::default() };
+    assert_eq!(etcd, expected);
+    assert_eq!(
+        [cluster.may_control(0), cluster.may_control(1), cluster.may_control(2)],
+        [false, true, false]
+    );
+    assert_eq!(cluster.nodes[0].listen, Some("192.0.2.1:7400".parse().unwrap()));
+    // The example says what is so if nothing is said.
+    let example = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../deploy/cluster.toml"));
+    let example = example.unwrap();
+    let said = ["prefix", "ttl", "hold"].map(|name| {
+        let start = format!("# {name} = ");
+        example.lines().find(|line| line.starts_with(&start)).unwrap().trim_start_matches("# ").to_owned()
+    });
+    let same = Cluster::parse(&format!("{text}{}\n", said.join("\n")), 0).unwrap();
+    assert_eq!(same, cluster);
+    let fixed = Changes::between(&cluster, &Cluster::parse(&text.replace("//a", "//b"), 0).unwrap()).fixed;
+    assert_eq!(fixed, ["etcd"]);
+    // No node is the control node for good.
+    let other = Cluster::parse(&text.replace("00:01", "00:02"), 0).unwrap();
+    let changes = Changes::between(&cluster, &other);
+    assert_eq!((changes.fixed, changes.gone, changes.new), (vec![], vec![1], vec![1]));
+}
+
+#[test]
+fn mistakes_about_elections() {
+    let nodes = TWO.replace("name = 'b'\nports", "name = 'b'\ncandidate = false\nports");
+    let text = format!(
+        "{nodes}[etcd]\nendpoints = ['127.0.0.1:2379']\nprefix = 'x/'\nttl = '1s'\nhold = '2h'\nendpoint = 1\n"
+    );
+    let expected = [
+        "c.toml:4:11: error: node `b` cannot be the control node: it is no `candidate`",
+        "c.toml:13:14: error: `endpoints` is a list, each a URL with a host and a port such as http://192.0.2.1:2379",
+        "c.toml:14:10: error: `prefix` is the beginning of keys such as /routebricks",
+        "c.toml:15:7: error: `ttl` is a time of whole seconds from 2s to 60s, such as 3s",
+        "c.toml:16:8: error: `hold` is a time up to 3600s, such as 60s",
+        "c.toml:17:1: error: no setting of etcd `endpoint`; did you mean `endpoints`?",
+    ];
+    let mut sorted = expected.map(str::to_owned).to_vec();
+    sorted.sort();
+    let mut found = mistakes(&text);
+    found.sort();
+    assert_eq!(found, sorted);
+    let one = |more: &str| mistakes(&format!("{TWO}[etcd]\n{more}\n"));
+    let at = |what: &str| vec![format!("c.toml:11:1: error: {what}")];
+    assert_eq!(one("ttl = '3s'"), at("etcd lacks `endpoints`"));
+    let mixed = "the endpoints of etcd are all https or all http";
+    assert_eq!(one("endpoints = ['http://a:1', 'https://b:1']"), at(mixed));
+    assert_eq!(
+        one("endpoints = ['https://a:1']"),
+        at("etcd by https needs the `authority` that signed its certificates")
+    );
+    let plain = "certificates are for endpoints of etcd by https";
+    assert_eq!(one("endpoints = ['http://a:1']\nauthority = 'x'"), at(plain));
+    let half = "a `certificate` for etcd and its `key` belong together";
+    assert_eq!(one("endpoints = ['https://a:1']\nauthority = 'x'\nkey = 'y'"), at(half));
+    let candidate = TWO.replace("name = 'a'", "name = 'a'\ncandidate = 1");
+    assert_eq!(mistakes(&candidate), ["c.toml:7:13: error: `candidate` is true or false, not an integer"]);
+}
+
+#[test]
 fn what_changes_is_told() {
     let two = Cluster::parse(TWO, 0).unwrap();
     let three = Cluster::parse(&three_nodes(), 0).unwrap();
@@ -245,7 +314,7 @@ fn the_example_says_all_there_is() {
     let text = std::fs::read_to_string(file).unwrap();
     let is_setting = |line: &&str| line.split(' ').nth(1) == Some("=");
     let of_several = |line: &str| {
-        ["listen", "authority", "links", "certificate", "key", "number"]
+        ["listen", "authority", "links", "certificate", "key", "number", "endpoints", "prefix", "ttl", "hold"]
             .iter()
             .any(|name| line.starts_with(name))
     };
