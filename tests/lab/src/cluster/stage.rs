@@ -11,6 +11,7 @@ use serde_json::Value;
 
 use super::probe::Probe;
 use crate::checks::Check;
+use crate::daemons::Etcd;
 use crate::hosts;
 use crate::netns::{self, Namespace, succeed, unique_prefix};
 use crate::process::Process;
@@ -43,6 +44,8 @@ pub struct Stage {
     pub name: String,
     /// `cluster up`.
     pub supervisor: Process,
+    /// Where the control node is elected, if it is.
+    pub etcd: Option<Etcd>,
     /// In the cluster's file.
     settings: String,
 }
@@ -50,6 +53,15 @@ pub struct Stage {
 impl Stage {
     /// Starts the cluster, with these settings in its file, and waits until all nodes forward.
     pub fn new(settings: &str) -> Result<Stage> {
+        Stage::with(settings, false)
+    }
+
+    /// The same with an etcd in the Linux of the nodes, by which their control node is elected.
+    pub fn elected(settings: &str) -> Result<Stage> {
+        Stage::with(settings, true)
+    }
+
+    fn with(settings: &str, is_elected: bool) -> Result<Stage> {
         let inside = Namespace::unique("control")?;
         let ports: Vec<String> = (1..=PORTS).map(|n| format!("port{n}")).collect();
         let hosts = hosts::behind(&inside, &ports)?;
@@ -58,8 +70,9 @@ impl Stage {
         let name = unique_prefix();
         let file = directory.path().join("cluster.toml");
         fs::write(&file, text(&name, settings, &NODES)).cannot(|| format!("write {}", file.display()))?;
-        let supervisor = supervisor(&inside, directory.path())?;
-        Ok(Stage { hosts, inside, directory, name, supervisor, settings: settings.to_owned() })
+        let etcd = is_elected.then(|| Etcd::start(&inside, directory.path())).transpose()?;
+        let supervisor = supervisor(&inside, directory.path(), is_elected)?;
+        Ok(Stage { hosts, inside, directory, name, supervisor, etcd, settings: settings.to_owned() })
     }
 
     /// The cluster's file, for so many nodes.
@@ -77,7 +90,7 @@ impl Stage {
 
     /// Starts the cluster again after its end.
     pub fn start_again(&mut self) -> Result<()> {
-        self.supervisor = supervisor(&self.inside, self.directory.path())?;
+        self.supervisor = supervisor(&self.inside, self.directory.path(), self.etcd.is_some())?;
         Ok(())
     }
 
@@ -269,10 +282,14 @@ fn in_order(host: &Namespace) -> Result<()> {
     host.run("sh", &words).map(drop)
 }
 
-fn supervisor(inside: &Namespace, directory: &Path) -> Result<Process> {
+fn supervisor(inside: &Namespace, directory: &Path, is_elected: bool) -> Result<Process> {
     let program = binary()?.display().to_string();
     let file = directory.join("cluster.toml").display().to_string();
-    let words = ["cluster", "up", &file].map(str::to_owned);
+    let mut words = ["cluster", "up", &file].map(str::to_owned).to_vec();
+    if is_elected {
+        // Nobody answers at the first.
+        words.extend(["--etcd".to_owned(), format!("http://127.0.0.1:1,{}", Etcd::ENDPOINT)]);
+    }
     let mut supervisor = Process::start(inside, "supervisor", &program, &words, directory)?;
     supervisor.wait_for_line(": up: 4 nodes, 4 lines", START)?;
     Ok(supervisor)

@@ -159,6 +159,7 @@ impl Elections {
             decisions,
             said: None,
             news: News::default(),
+            silent: None,
             shared: shared.clone(),
             start: Instant::now(),
         };
@@ -201,6 +202,8 @@ struct Driver {
     /// The last decision.
     said: Option<Decision>,
     news: News,
+    /// Why etcd does not answer.
+    silent: Option<String>,
     shared: Arc<Shared>,
     start: Instant,
 }
@@ -314,12 +317,12 @@ impl Driver {
 
     /// Etcd answers, or does not.
     fn answers(&mut self, silent: Option<String>) {
-        match (&self.news.silent, &silent) {
+        match (&self.silent, &silent) {
             (None, Some(why)) => eprintln!("routebricks: etcd: {why}; everything stays as it is"),
             (Some(_), None) => eprintln!("routebricks: etcd answers again"),
             _ => {}
         }
-        self.news.silent = silent;
+        self.silent = silent;
     }
 
     /// Tells what this node is to be, and its supervisor what is known, if that has changed.
@@ -339,8 +342,7 @@ impl Driver {
             Decision::Control(term) => (Some(self.candidacy.name.clone()), Some(*term)),
             Decision::Follow { name, term, .. } => (Some(name.clone()), Some(*term)),
         };
-        let silent = self.news.silent.clone();
-        let news = News { control, term, present: self.names.clone(), silent };
+        let news = News { control, term, present: self.names.clone(), silent: self.silent.clone() };
         if self.said.as_ref() != Some(&decision) || self.news != news {
             self.service.answer(NEWS, &serde_json::to_string(&news).unwrap_or_default());
             self.news = news;
