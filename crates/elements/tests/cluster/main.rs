@@ -331,7 +331,7 @@ fn whole_frames_go_to_the_twins_and_from_them() {
 fn the_control_node_can_be_another_one() {
     let mut net = Net::new(Setup { ports: 2, candidates: 2, ..Setup::mesh(4, "strict") });
     let arp: Vec<u8> = [vec![0xFF; 6], vec![2, 0, 0, 0, 9, 9], vec![8, 6], (0..46).collect()].concat();
-    let mut passed = |net: &mut Net, node: usize, port: &str| {
+    let passed = |net: &mut Net, node: usize, port: &str| {
         net.nodes[node].inject(port, &arp);
         net.run_for(MS);
         net.twins.drain(..).map(|(where_to, _)| where_to).collect::<Vec<_>>()

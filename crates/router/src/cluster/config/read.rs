@@ -31,7 +31,7 @@ const LINK: [&str; 2] = ["to", "device"];
 
 /// All settings there are, by table.
 #[cfg(test)]
-pub const SETTINGS: [&[&str]; 5] = [&CLUSTER, &NODE, &PORT, &LINK, &super::etcd::ETCD];
+pub const SETTINGS: [&[&str]; 5] = [&CLUSTER, &NODE, &PORT, &LINK, &etcd::ETCD];
 
 /// A word and where it stands.
 pub struct Word {
