@@ -327,6 +327,9 @@ fn refusal(answer: &Value, status: StatusCode) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use control::replicate::Authority;
+    use std::net::TcpListener;
+    use std::process::{Command, Stdio};
 
     #[test]
     fn entries_are_read_as_the_gateway_writes_them() {
@@ -367,5 +370,95 @@ mod tests {
             Etcd::new(&faulty, Duration::ZERO)
                 .is_err_and(|e| e.starts_with("certificates for etcd: the key: "))
         );
+    }
+
+    /// A member of its own on this machine, by TLS that asks for a certificate; killed when dropped.
+    struct Member(std::process::Child);
+
+    impl Drop for Member {
+        fn drop(&mut self) {
+            let _ = self.0.kill();
+            let _ = self.0.wait();
+        }
+    }
+
+    /// Starts it with its files in this directory; where it listens.
+    fn member(directory: &std::path::Path, authority: &Authority) -> (Member, String) {
+        let identity = authority.issue("localhost").unwrap();
+        let file = |name: &str, text: &str| {
+            let path = directory.join(name);
+            std::fs::write(&path, text).unwrap();
+            path.display().to_string()
+        };
+        let (ca, certificate) = (file("ca", &identity.authority), file("certificate", &identity.certificate));
+        let (key, data) = (file("key", &identity.key), directory.join("data").display().to_string());
+        let free = || TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+        let (url, peer) = (format!("https://localhost:{}", free()), format!("http://127.0.0.1:{}", free()));
+        let listen = url.replace("localhost", "127.0.0.1");
+        let member = Command::new("etcd")
+            .args(["--data-dir", &data, "--trusted-ca-file", &ca, "--client-cert-auth"])
+            .args(["--cert-file", &certificate, "--key-file", &key])
+            .args(["--listen-client-urls", &listen, "--advertise-client-urls", &url])
+            .args(["--listen-peer-urls", &peer, "--initial-advertise-peer-urls", &peer])
+            .args(["--initial-cluster", &format!("default={peer}")])
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn();
+        (Member(member.unwrap()), url)
+    }
+
+    #[test]
+    fn a_real_etcd_answers_by_tls() {
+        if Command::new("etcd").arg("--version").stdout(Stdio::null()).status().is_err() {
+            println!("skipped: there is no etcd");
+            return;
+        }
+        let directory = tempfile::tempdir().unwrap();
+        let (authority, other) = (Authority::new().unwrap(), Authority::new().unwrap());
+        let (_member, url) = member(directory.path(), &authority);
+        let ours = authority.issue("node-a").unwrap();
+        let access = Access {
+            endpoints: vec![url],
+            authority: Some(ours.authority.clone()),
+            certificate: Some(ours.certificate.clone()),
+            key: Some(ours.key.clone()),
+        };
+        let stranger = Access { authority: Some(other.certificate().to_owned()), ..access.clone() };
+        let unknown = Access { certificate: None, key: None, ..access.clone() };
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        runtime.block_on(async {
+            let client = |access: &Access| Etcd::new(access, Duration::from_secs(5)).unwrap();
+            let mut etcd = client(&access);
+            let mut granted = etcd.grant(60).await;
+            for _ in 0..300 {
+                if granted.is_ok() {
+                    break;
+                }
+                tokio::time::sleep(Duration::from_millis(100)).await;
+                granted = etcd.grant(60).await;
+            }
+            let (lease, ttl) = granted.unwrap();
+            assert_eq!(ttl, Duration::from_secs(60));
+            etcd.put("/rb/members/a", "word", lease).await.unwrap();
+            etcd.put("/rc", "not ours", lease).await.unwrap();
+            etcd.make("/rb/control", "first", lease).await.unwrap();
+            let before = etcd.list("/rb/").await.unwrap();
+            // Who is there first stays.
+            let (second, _) = etcd.grant(60).await.unwrap();
+            etcd.make("/rb/control", "second", second).await.unwrap();
+            assert_eq!(etcd.list("/rb/").await.unwrap(), before);
+            let keys: Vec<_> = before.iter().map(|entry| (&*entry.key, &*entry.value, entry.lease)).collect();
+            assert_eq!(keys, [("/rb/control", &b"first"[..], lease), ("/rb/members/a", b"word", lease)]);
+            assert_eq!(etcd.renew(lease).await.unwrap(), ttl);
+            etcd.revoke(lease).await.unwrap();
+            assert!(matches!(etcd.renew(lease).await, Err(Failure::NoLease)));
+            assert!(matches!(etcd.put("/rb/members/a", "", lease).await, Err(Failure::NoLease)));
+            assert_eq!(etcd.list("/rb/").await.unwrap(), []);
+            etcd.make("/rb/control", "second", second).await.unwrap();
+            assert!(etcd.list("/rb/").await.unwrap()[0].made > before[0].made);
+            for wrong in [stranger, unknown] {
+                assert!(matches!(client(&wrong).grant(60).await, Err(Failure::Silent(_))));
+            }
+        });
     }
 }
