@@ -419,9 +419,9 @@ mod tests {
         let ours = authority.issue("node-a").unwrap();
         let access = Access {
             endpoints: vec![url],
-            authority: Some(ours.authority.clone()),
-            certificate: Some(ours.certificate.clone()),
-            key: Some(ours.key.clone()),
+            authority: Some(ours.authority),
+            certificate: Some(ours.certificate),
+            key: Some(ours.key),
         };
         let stranger = Access { authority: Some(other.certificate().to_owned()), ..access.clone() };
         let unknown = Access { certificate: None, key: None, ..access.clone() };
