@@ -1,9 +1,16 @@
 //! The few routes of a slot, in a list.
 
+use epoch::prefetch;
+
 use crate::next_hop::NextHopId;
 use crate::prefix::{Address, Prefix};
 
 use super::Wanted;
+
+/// Bytes of a cache line.
+const LINE: usize = 64;
+/// Lines that are asked for at once: few lists are longer.
+const MOST_LINES: usize = 4;
 
 /// A prefix and its next hop.
 pub(super) type Entry<A> = (Prefix<A>, NextHopId);
@@ -22,6 +29,15 @@ impl<A: Address> List<A> {
 
     pub fn entries(&self) -> &[Entry<A>] {
         &self.entries
+    }
+
+    /// Asks for the first lines of the entries.
+    #[inline]
+    pub fn prefetch(&self) {
+        let each = LINE / size_of::<Entry<A>>();
+        for line in 0..(self.entries.len() / each + 1).min(MOST_LINES) {
+            prefetch(&self.entries, line * each);
+        }
     }
 
     /// Where the route of `prefix` is, or would be.

@@ -16,6 +16,8 @@ use std::fmt;
 use std::iter::Peekable;
 use std::sync::Arc;
 
+use epoch::prefetch;
+
 use crate::next_hop::NextHopId;
 use crate::prefix::{Address, Family, Prefix};
 
@@ -92,6 +94,24 @@ impl<A: Address> Rib<A> {
     /// The routes within a prefix that is in the slot with this number.
     fn entries_under(&self, number: usize, prefix: Prefix<A>) -> &[Entry<A>] {
         self.slot(number).map_or(&[], |list| list.under(prefix))
+    }
+
+    /// Asks for the list that `prefix` is in, if it is in one.
+    #[inline]
+    pub(crate) fn prefetch(&self, prefix: Prefix<A>) {
+        if let Some(list) = self.slot_number(prefix).and_then(|number| self.slot(number)) {
+            list.prefetch();
+        }
+    }
+
+    /// Asks for the slot that `prefix` is in, which says where its list is.
+    #[inline]
+    pub(crate) fn prefetch_slot(&self, prefix: Prefix<A>) {
+        if let Some(number) = self.slot_number(prefix)
+            && let Some(page) = &self.pages[number / PAGE]
+        {
+            prefetch(&page[..], number % PAGE);
+        }
     }
 
     /// Adds or replaces the route of `prefix`; returns the next hop that it had.
