@@ -141,7 +141,9 @@ impl<A: Address> RouteTable<A> {
         let flushed = state.flushed_by(changes);
         state.changed.clear();
         if let Some(prefix) = changes.first().and_then(RouteChange::prefix) {
+            state.rib.prefetch_slot(prefix);
             self.fib.prepare(prefix);
+            state.rib.prefetch(prefix);
         }
         for (index, change) in changes.iter().enumerate() {
             let ahead = |count: usize| changes.get(index + count).and_then(RouteChange::prefix);

@@ -10,7 +10,7 @@ use super::Wanted;
 /// Bytes of a cache line.
 const LINE: usize = 64;
 /// Lines that are asked for at once: few lists are longer.
-const MOST_LINES: usize = 4;
+const MOST_LINES: usize = 8;
 
 /// A prefix and its next hop.
 pub(super) type Entry<A> = (Prefix<A>, NextHopId);
