@@ -98,9 +98,11 @@ impl View<'_> {
     fn entries<A: In>(&self, prefix: Prefix<A>) -> impl Iterator<Item = &Entry> {
         let local = A::of(self.kernel).get(LOCAL_TABLE, prefix);
         // Addresses of interfaces in a VRF are in its table, of which FRR has the routes only.
-        let own = A::of(self.kernel).get(self.table, prefix).filter(|entry| entry.kind == Kind::Local);
+        let own = (!std::ptr::eq(self.kernel, self.routes))
+            .then(|| A::of(self.kernel).get(self.table, prefix).filter(|entry| entry.kind == Kind::Local));
         // Routes for one type of service are not known to the tables.
-        local.chain(own).chain(A::of(self.routes).get(self.table, prefix)).filter(|entry| entry.tos == 0)
+        let all = local.chain(own.into_iter().flatten()).chain(A::of(self.routes).get(self.table, prefix));
+        all.filter(|entry| entry.tos == 0)
     }
 
     /// The number in the kernel of the interface with this number, if there is one now.
