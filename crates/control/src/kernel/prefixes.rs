@@ -141,7 +141,7 @@ mod tests {
 
     fn prefix() -> impl Strategy<Value = Prefix<u32>> {
         (0..4u32, 0..4u32, prop::sample::select(vec![0, 8, 15, 16, 17, 24, 32]))
-            .prop_map(|(high, low, len)| Prefix::truncated(high << 24 | low << 16 | low << 8 | low, len))
+            .prop_map(|(high, low, len)| Prefix::new((high << 24 | low << 16 | low << 8 | low) & (u64::MAX << (32 - u32::from(len))) as u32, len).unwrap())
     }
 
     proptest! {
