@@ -246,7 +246,10 @@ fn a_worse_route_takes_the_place_of_one_whose_way_is_down() {
     (0..100).for_each(|i| world.route(&format!("20.{i}.0.0/16"), 10, Hops::One(first)));
     world.publish();
     let hop = world.hop("20.7.0.0/16").unwrap();
-    assert_eq!((set_number(hop.port), world.hop("20.8.0.0/16"), world.shares(hop)), (Some(0), Some(hop), vec![]));
+    assert_eq!(
+        (set_number(hop.port), world.hop("20.8.0.0/16"), world.shares(hop)),
+        (Some(0), Some(hop), vec![])
+    );
     let wanted = |world: &World| {
         let mut all: Vec<_> = world.publisher.wanted().map(|(link, _)| link).collect();
         all.sort_unstable();

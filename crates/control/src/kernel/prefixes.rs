@@ -10,6 +10,7 @@ const PAGE: usize = 256;
 const SLOT_BITS: u32 = 16;
 
 type Map<A, V> = BTreeMap<Prefix<A>, V>;
+type Page<A, V> = Box<[Map<A, V>]>;
 
 /// Values by prefix, in the order of prefixes.
 ///
@@ -24,7 +25,7 @@ type Map<A, V> = BTreeMap<Prefix<A>, V>;
 #[derive(Clone, Debug)]
 pub struct Prefixes<A: Address, V> {
     short: Map<A, V>,
-    pages: Vec<Option<Box<[Map<A, V>]>>>,
+    pages: Vec<Option<Page<A, V>>>,
     /// In the slots.
     len: usize,
 }
@@ -140,8 +141,15 @@ mod tests {
     use proptest::prelude::*;
 
     fn prefix() -> impl Strategy<Value = Prefix<u32>> {
-        (0..4u32, 0..4u32, prop::sample::select(vec![0, 8, 15, 16, 17, 24, 32]))
-            .prop_map(|(high, low, len)| Prefix::new((high << 24 | low << 16 | low << 8 | low) & (u64::MAX << (32 - u32::from(len))) as u32, len).unwrap())
+        (0..4u32, 0..4u32, prop::sample::select(vec![0, 8, 15, 16, 17, 24, 32])).prop_map(
+            |(high, low, len)| {
+                Prefix::new(
+                    (high << 24 | low << 16 | low << 8 | low) & (u64::MAX << (32 - u32::from(len))) as u32,
+                    len,
+                )
+                .unwrap()
+            },
+        )
     }
 
     proptest! {
@@ -152,8 +160,8 @@ mod tests {
                 match kind {
                     0 => prop_assert_eq!(map.remove(prefix), expected.remove(&prefix)),
                     1 if n % 7 == 0 => {
-                        map.retain(|_, value: &mut usize| *value % 2 == 0);
-                        expected.retain(|_, value| *value % 2 == 0);
+                        map.retain(|_, value: &mut usize| value.is_multiple_of(2));
+                        expected.retain(|_, value| value.is_multiple_of(2));
                     }
                     _ => {
                         *map.get_or_default(prefix) = n;

@@ -323,7 +323,8 @@ struct Usable {
 fn choose<'a>(tiers: &'a [Usable], now: Option<&HopGroup>) -> &'a [(NextHopId, u32)] {
     let Some(first) = tiers.iter().position(|tier| !tier.members.is_empty()) else { return &[] };
     let members = &tiers[first].members;
-    let is_in_use = |group: &HopGroup| members.iter().any(|(hop, _)| group.members().iter().any(|m| m.hop == *hop));
+    let is_in_use =
+        |group: &HopGroup| members.iter().any(|(hop, _)| group.members().iter().any(|m| m.hop == *hop));
     let may = tiers[..first].iter().all(|tier| tier.is_dead) || now.is_some_and(is_in_use);
     if may { members } else { &[] }
 }

@@ -82,11 +82,9 @@ impl View<'_> {
             let is_there = A::base().iter().any(|(addr, len)| Prefix::new(*addr, *len) == Some(prefix));
             return (is_there || self.entries(prefix).next().is_some()).then(punt);
         }
-        self.of_entries(prefix)
-            .or_else(|| self.neighbour(prefix))
-            .or_else(|| {
-                A::base().iter().any(|(addr, len)| Prefix::new(*addr, *len) == Some(prefix)).then(punt)
-            })
+        self.of_entries(prefix).or_else(|| self.neighbour(prefix)).or_else(|| {
+            A::base().iter().any(|(addr, len)| Prefix::new(*addr, *len) == Some(prefix)).then(punt)
+        })
     }
 
     /// True if the tables are to stay as they are at `prefix`, of which nothing is known yet. Neither is then what network

@@ -130,7 +130,10 @@ fn over_a_worse_route_in_linux() -> Result<()> {
         hosts[1].ip("link set eth0 down\n")?;
         std::thread::sleep(Duration::from_secs(2));
         let seen = probe.stop()?;
-        println!("Linux, ignore_routes_with_linkdown {look}: {} of {} lost, gap {:?}", seen.lost, seen.sent, seen.gap);
+        println!(
+            "Linux, ignore_routes_with_linkdown {look}: {} of {} lost, gap {:?}",
+            seen.lost, seen.sent, seen.gap
+        );
     }
     Ok(())
 }

@@ -67,7 +67,8 @@ pub enum Out {
 impl Out {
     /// A socket of the current network namespace that speaks to those who listen to the kernel.
     pub fn listeners() -> Result<Out> {
-        let fd = socket(AddressFamily::Netlink, SockType::Raw, SockFlag::SOCK_CLOEXEC, SockProtocol::NetlinkRoute);
+        let fd =
+            socket(AddressFamily::Netlink, SockType::Raw, SockFlag::SOCK_CLOEXEC, SockProtocol::NetlinkRoute);
         let fd = fd.cannot(|| "open netlink".to_owned())?;
         bind(fd.as_raw_fd(), &NetlinkAddr::new(0, 0)).cannot(|| "bind netlink".to_owned())?;
         Ok(Out::Listeners(fd))
@@ -126,7 +127,8 @@ impl Storm {
         let each = EACH_MARKER.min(rate / 1000).max(1);
         let (begun, mut sent) = (Instant::now(), 0u64);
         while begun.elapsed() < time {
-            let due = u64::try_from(begun.elapsed().as_micros()).unwrap_or(0).saturating_mul(rate) / 1_000_000;
+            let due =
+                u64::try_from(begun.elapsed().as_micros()).unwrap_or(0).saturating_mul(rate) / 1_000_000;
             let count = due.saturating_sub(sent).min(BATCH);
             if count == 0 {
                 std::thread::sleep(Duration::from_micros(200));
@@ -152,9 +154,9 @@ impl Storm {
 
     /// Has the kernel make all changes once, so that half of the routes are there.
     pub fn begin(&mut self, kernel: &Out) -> Result<()> {
-        self.changes.chunks(128).try_for_each(|some| {
-            kernel.send(&some.iter().map(Vec::as_slice).collect::<Vec<_>>())
-        })
+        self.changes
+            .chunks(128)
+            .try_for_each(|some| kernel.send(&some.iter().map(Vec::as_slice).collect::<Vec<_>>()))
     }
 
     /// Takes what the kernel says of the changes in place of what it is asked: `listener` hears them.

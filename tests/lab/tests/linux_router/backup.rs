@@ -31,9 +31,11 @@ fn a_worse_route_takes_over_and_gives_back() -> Result<()> {
         return Ok(());
     }
     let stage = stage()?;
-    stage.inside.ip("route add 10.9.0.0/16 via 10.3.0.2 metric 20\nroute add 10.9.0.0/16 via 10.2.0.2 metric 10\n\
+    stage.inside.ip(
+        "route add 10.9.0.0/16 via 10.3.0.2 metric 20\nroute add 10.9.0.0/16 via 10.2.0.2 metric 10\n\
          route add 2001:db8:9::/48 via 2001:db8:3::2 metric 20\n\
-         route add 2001:db8:9::/48 via 2001:db8:2::2 metric 10\n")?;
+         route add 2001:db8:9::/48 via 2001:db8:2::2 metric 10\n",
+    )?;
     for (prefix, gateway) in [("10.9.0.", "10.2.0.2"), ("2001:db8:9::", "2001:db8:2::2")] {
         all_by(&stage, prefix, 2)?;
         stage.hosts[1].ip("link set eth0 arp off\n")?;
