@@ -29,6 +29,8 @@ use std::time::{Duration, Instant};
 
 /// So long it reads without publishing.
 const READ_FOR: Duration = Duration::from_millis(5);
+/// Datagrams between two looks at the clock.
+const READ_AT_ONCE: u32 = 16;
 /// How often it asks the kernel to confirm neighbours that nobody has spoken with: the kernel does not see what the
 /// workers send.
 const CONFIRM: Duration = Duration::from_secs(20);
@@ -67,8 +69,8 @@ pub struct Settings {
 }
 
 impl Settings {
-    /// Enough for a full table announced by a fast daemon while this thread publishes.
-    pub const BUFFER: usize = 64 << 20;
+    /// Enough for a full table announced by a fast daemon while this thread publishes: 0.8 s of 200,000 events a second.
+    pub const BUFFER: usize = 128 << 20;
 }
 
 /// What there is to see from outside.
@@ -413,9 +415,16 @@ impl Control {
     }
 
     fn read_netlink(&mut self, model: &mut Model) {
-        let begun = Instant::now();
-        while begun.elapsed() < READ_FOR {
-            let now = self.now();
+        let begun = self.now();
+        let mut now = begun;
+        for n in 1u32.. {
+            // The clock costs more than many a message.
+            if n.is_multiple_of(READ_AT_ONCE) {
+                now = self.now();
+                if now - begun >= READ_FOR {
+                    break;
+                }
+            }
             if let Some(request) = self.follower.request(model, now)
                 && self.socket.send(&request).is_err()
             {

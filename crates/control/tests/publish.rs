@@ -95,6 +95,8 @@ fn each_kind_of_route_has_its_next_hop() {
     let mut world = World::new();
     world.route("10.1.0.0/16", 20, Hops::One(via(11, 1)));
     world.route("10.1.0.0/16", 10, Hops::One(via(12, 1)));
+    world.route("10.6.0.0/16", 20, Hops::One(Hop { gateway: None, link: 11 }));
+    world.route("10.6.0.0/16", 10, Hops::One(via(12, 1)));
     world.route("10.2.0.0/16", 0, Hops::One(via(13, 1)));
     world.route("10.0.11.0/24", 0, Hops::One(Hop { gateway: None, link: 11 }));
     world.route_of(MAIN_TABLE, "10.3.0.0/16", 0, Kind::Blackhole, Hops::None);
@@ -104,7 +106,9 @@ fn each_kind_of_route_has_its_next_hop() {
     world.publish();
     let gateway = NextHop { gateway: Some([10, 0, 12, 1].into()), port: 1 };
     let elsewhere = NextHop { gateway: Some([0, 0, 0, 0].into()), port: PUNT };
-    assert_eq!((world.hop("10.1.0.0/16"), world.hop("10.2.0.0/16")), (Some(gateway), Some(elsewhere)));
+    assert_eq!((world.hop("10.6.0.0/16"), world.hop("10.2.0.0/16")), (Some(gateway), Some(elsewhere)));
+    // A worse route that may take its place.
+    assert_eq!(world.hop("10.1.0.0/16").and_then(|hop| set_number(hop.port)), Some(0));
     assert_eq!((world.hop("10.0.11.0/24"), world.hop("10.0.11.9/32")), (port(0), port(PUNT)));
     assert_eq!((world.hop("10.3.0.0/16"), world.hop("10.4.0.0/16")), (port(BLACKHOLE), port(PUNT)));
     assert_eq!((world.hop("10.5.0.0/16"), world.hop("0.0.0.0/0")), (None, port(PUNT)));
@@ -115,10 +119,10 @@ fn each_kind_of_route_has_its_next_hop() {
     // The better one's interface goes down; then both are gone.
     world.link(12, false);
     world.publish();
-    assert_eq!(world.hop("10.1.0.0/16"), Some(NextHop { gateway: Some([10, 0, 11, 1].into()), port: 0 }));
+    assert_eq!(world.hop("10.6.0.0/16"), port(0));
     world.link(11, false);
     world.publish();
-    assert_eq!((world.hop("10.1.0.0/16"), world.hop("10.0.11.0/24")), (None, None));
+    assert_eq!((world.hop("10.6.0.0/16"), world.hop("10.0.11.0/24")), (None, None));
 }
 
 #[test]
@@ -232,6 +236,102 @@ fn ways_of_routes_are_groups_as_long_as_routes_have_them() {
     world.route("22.0.0.0/16", 0, both(1, 1));
     world.publish();
     assert_eq!((world.hop("22.0.0.0/16"), world.shares(other)), (Some(other), vec![(1, 100)]));
+}
+
+#[test]
+fn a_worse_route_takes_the_place_of_one_whose_way_is_down() {
+    let mut world = World::new();
+    let (first, second) = (via(11, 1), via(12, 2));
+    (0..100).for_each(|i| world.route(&format!("20.{i}.0.0/16"), 20, Hops::One(second)));
+    (0..100).for_each(|i| world.route(&format!("20.{i}.0.0/16"), 10, Hops::One(first)));
+    world.publish();
+    let hop = world.hop("20.7.0.0/16").unwrap();
+    assert_eq!(
+        (set_number(hop.port), world.hop("20.8.0.0/16"), world.shares(hop)),
+        (Some(0), Some(hop), vec![])
+    );
+    let wanted = |world: &World| {
+        let mut all: Vec<_> = world.publisher.wanted().map(|(link, _)| link).collect();
+        all.sort_unstable();
+        all
+    };
+    let before = world.publisher.counts.route_changes;
+    let step = |world: &mut World, action, link: u32, last: u8, state: u16| {
+        world.neighbour(action, link, [10, 0, link as u8, last], state);
+        world.publish();
+        (world.shares(hop), wanted(world))
+    };
+    // Both neighbours are to be found out. As long as nobody has asked for the better one, packets are Linux's, which does.
+    assert_eq!(wanted(&world), [11, 12]);
+    assert_eq!(step(&mut world, Action::Add, 12, 2, 2), (vec![], vec![11]));
+    assert_eq!(step(&mut world, Action::Add, 11, 1, 1), (vec![], vec![11]));
+    assert_eq!(step(&mut world, Action::Add, 11, 1, 2), (vec![(0, 100)], vec![]));
+    // It does not answer; Linux asks again, forgets it, and hears of it.
+    assert_eq!(step(&mut world, Action::Add, 11, 1, 0x20), (vec![(1, 100)], vec![11]));
+    assert_eq!(step(&mut world, Action::Add, 11, 1, 1), (vec![(1, 100)], vec![11]));
+    assert_eq!(step(&mut world, Action::Remove, 11, 1, 0), (vec![(1, 100)], vec![11]));
+    assert_eq!(step(&mut world, Action::Add, 11, 1, 2), (vec![(0, 100)], vec![]));
+    // Neither answers.
+    assert_eq!(step(&mut world, Action::Add, 12, 2, 0x20), (vec![(0, 100)], vec![12]));
+    assert_eq!(step(&mut world, Action::Add, 11, 1, 0x20), (vec![], vec![11, 12]));
+    assert_eq!(step(&mut world, Action::Add, 12, 2, 2), (vec![(1, 100)], vec![11]));
+    assert_eq!(step(&mut world, Action::Add, 11, 1, 2), (vec![(0, 100)], vec![]));
+    // A link without a carrier, of which the kernel forgets the neighbours, and its cable alone.
+    world.carrier(11, false);
+    assert_eq!(step(&mut world, Action::Remove, 11, 1, 0), (vec![(1, 100)], vec![]));
+    world.carrier(11, true);
+    world.publish();
+    assert_eq!((world.shares(hop), wanted(&world)), (vec![(1, 100)], vec![11]));
+    assert_eq!(step(&mut world, Action::Add, 11, 1, 2), (vec![(0, 100)], vec![]));
+    world.publisher.set_cable(0, false);
+    world.publish();
+    assert_eq!(world.shares(hop), [(1, 100)]);
+    assert_eq!(world.publisher.counts.route_changes, before);
+    // Without the better route there is but one way.
+    (0..100).for_each(|i| {
+        let hops = Hops::One(first);
+        let (table, prefix) = (MAIN_TABLE, format!("20.{i}.0.0/16").parse().unwrap());
+        let kind = Kind::Unicast;
+        let route = Route { table, prefix, metric: 10, tos: 0, protocol: 4, kind, hops, mtu: None };
+        world.tell(Message::Route4(Action::Remove, route));
+    });
+    world.publish();
+    assert_eq!(world.hop("20.7.0.0/16"), Some(NextHop { gateway: second.gateway, port: 1 }));
+    assert_eq!(world.tables.adjacencies4.group(hop), None);
+}
+
+#[test]
+fn backups_are_routes_to_gateways_and_of_every_kind() {
+    let mut world = World::new();
+    (1..=3).for_each(|n| world.neighbour(Action::Add, 11, [10, 0, 11, n], 2));
+    (1..=3).for_each(|n| world.neighbour(Action::Add, 12, [10, 0, 12, n], 2));
+    world.object(7, ObjectTarget::Hop(via(11, 1)));
+    // An object with two ways as a backup, two ways with a third, and a black hole that is none.
+    world.route("20.1.0.0/16", 10, Hops::Object(7));
+    world.route("20.1.0.0/16", 20, Hops::Many([(via(12, 1), 1), (via(12, 2), 3)].into()));
+    world.route("20.2.0.0/16", 10, Hops::Many([(via(11, 1), 1), (via(11, 2), 1)].into()));
+    world.route("20.2.0.0/16", 20, Hops::Object(7));
+    world.route("20.2.0.0/16", 30, Hops::One(via(12, 3)));
+    world.route("20.3.0.0/16", 10, Hops::One(via(11, 1)));
+    world.route_of(MAIN_TABLE, "20.3.0.0/16", 20, Kind::Blackhole, Hops::None);
+    // The same twice is none either.
+    world.route("20.4.0.0/16", 10, Hops::One(via(11, 1)));
+    world.route("20.4.0.0/16", 20, Hops::One(via(11, 1)));
+    world.publish();
+    let [first, second, third, fourth] = [1, 2, 3, 4].map(|n| world.hop(&format!("20.{n}.0.0/16")).unwrap());
+    assert_eq!((world.shares(first), world.shares(second)), (vec![(0, 100)], vec![(0, 50), (0, 50)]));
+    let plain = NextHop { gateway: via(11, 1).gateway, port: 0 };
+    assert_eq!((third, fourth), (plain, plain));
+    // The object leads elsewhere: no route changes.
+    let before = world.publisher.counts.route_changes;
+    world.object(7, ObjectTarget::Hop(via(12, 3)));
+    world.publish();
+    assert_eq!((world.shares(first), world.shares(second)), (vec![(1, 100)], vec![(0, 50), (0, 50)]));
+    world.object(7, ObjectTarget::Hop(via(11, 3)));
+    world.carrier(11, false);
+    world.publish();
+    assert_eq!((world.shares(first), world.shares(second)), (vec![(1, 25), (1, 75)], vec![(1, 100)]));
+    assert_eq!(world.publisher.counts.route_changes, before);
 }
 
 #[test]

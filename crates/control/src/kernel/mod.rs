@@ -6,6 +6,7 @@
 
 mod follow;
 mod list;
+mod prefixes;
 mod table;
 
 use crate::netlink::request::Topic;

@@ -2,6 +2,7 @@
 
 use super::Generation;
 use super::list::{Entry, List};
+use super::prefixes::Prefixes;
 use crate::netlink::{Action, Route};
 use fib::{Address, Family, Prefix};
 use std::collections::{BTreeMap, HashMap, HashSet};
@@ -17,7 +18,7 @@ const FEW: usize = 1024;
 /// tree slow, as those are that meet in one place of a hash.
 #[derive(Clone, Debug, Default)]
 pub struct Routes<A: Address> {
-    tables: BTreeMap<u32, BTreeMap<Prefix<A>, List>>,
+    tables: BTreeMap<u32, Prefixes<A, List>>,
     generation: Generation,
     /// A prefix is in it as often as it has changed.
     changed: Vec<(u32, Prefix<A>)>,
@@ -65,13 +66,13 @@ impl<A: Address> Routes<A> {
         let new = Entry::of(route);
         let table = self.tables.entry(id).or_default();
         if action == Action::Remove {
-            let Some(list) = table.get_mut(&prefix) else { return };
+            let Some(list) = table.get_mut(prefix) else { return };
             list.remove(&new, A::FAMILY == Family::Ipv6);
             if list.is_empty() {
-                table.remove(&prefix);
+                table.remove(prefix);
             }
         } else {
-            let list = table.entry(prefix).or_default();
+            let list = table.get_or_default(prefix);
             if list.hears(&new, now) {
                 return;
             }
@@ -89,11 +90,11 @@ impl<A: Address> Routes<A> {
         let (id, prefix) = (route.table, route.prefix);
         let table = self.tables.entry(id).or_default();
         if action == Action::Remove {
-            if table.remove(&prefix).is_none() {
+            if table.remove(prefix).is_none() {
                 return;
             }
         } else {
-            let (list, new) = (table.entry(prefix).or_default(), Entry::of(route));
+            let (list, new) = (table.get_or_default(prefix), Entry::of(route));
             if list.hears(&new, self.generation) {
                 return;
             }
@@ -112,10 +113,10 @@ impl<A: Address> Routes<A> {
         let Routes { tables, generation, changed, entries: _ } = self;
         let mut swept = 0;
         for (&id, table) in &mut *tables {
-            table.retain(|&prefix, list| {
+            table.retain(|prefix, list| {
                 if list.sweep(*generation) {
                     swept += 1;
-                    changed.push((id, prefix));
+                    changed.push((id, *prefix));
                 }
                 !list.is_empty()
             });
@@ -126,7 +127,7 @@ impl<A: Address> Routes<A> {
 
     /// The routes of a prefix in a table, the one that wins first.
     pub fn get(&self, table: u32, prefix: Prefix<A>) -> impl Iterator<Item = &Entry> {
-        self.tables.get(&table).and_then(|t| t.get(&prefix)).into_iter().flat_map(List::iter)
+        self.tables.get(&table).and_then(|t| t.get(prefix)).into_iter().flat_map(List::iter)
     }
 
     /// The longest prefix in a table that contains `addr`.
@@ -134,13 +135,13 @@ impl<A: Address> Routes<A> {
         let table = self.tables.get(&table)?;
         (0..=A::BITS as u8).rev().find_map(|len| {
             let prefix = Prefix::new(addr, len)?;
-            Some((prefix, table.get(&prefix)?.iter().next()?))
+            Some((prefix, table.get(prefix)?.iter().next()?))
         })
     }
 
     /// All prefixes of a table with their routes, in the order of prefixes.
     pub fn table(&self, table: u32) -> impl Iterator<Item = (Prefix<A>, &List)> {
-        self.tables.get(&table).into_iter().flatten().map(|(prefix, list)| (*prefix, list))
+        self.tables.get(&table).into_iter().flat_map(Prefixes::iter)
     }
 
     /// Numbers of the tables that have routes, in order.

@@ -118,6 +118,14 @@ impl Neighbour {
     /// `NUD_STALE`: nobody has asked lately.
     pub const STALE: u16 = 0x04;
 
+    /// `NUD_FAILED`: it was asked for in vain.
+    const FAILED: u16 = 0x20;
+
+    /// True if Linux has asked for it lately, and it has not answered.
+    pub fn is_failed(&self) -> bool {
+        self.state & Self::FAILED != 0
+    }
+
     /// The Ethernet address that packets may be sent to.
     pub fn usable(&self) -> Option<Mac> {
         self.mac.filter(|_| self.state & Self::VALID != 0)

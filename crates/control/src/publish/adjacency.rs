@@ -1,6 +1,6 @@
 //! Neighbours and next-hop objects as adjacencies.
 
-use super::groups::{is_set, standing_for};
+use super::groups::{Tier, is_set, standing_for};
 use super::paths::{In, View};
 use super::{BLACKHOLE, Half, OBJECTS, is_special, object_number};
 use epoch::Reader;
@@ -67,12 +67,12 @@ impl<A: In> Half<'_, A> {
                     news.groups.push((standing_for(OBJECTS + id), None));
                 }
                 Some(_) => {}
-                None => news.groups.extend(self.group(view, &view.members(*id), OBJECTS + id)),
+                None => news.groups.extend(self.group(view, &[Tier::Object(*id)], OBJECTS + id)),
             }
         }
         let used = view.sets::<A>().used();
-        for (port, ways) in used {
-            news.groups.extend(self.group(view, &ways, port));
+        for (port, tiers) in used {
+            news.groups.extend(self.group(view, &tiers, port));
         }
         let count = news.len() as u64;
         if count > 0 {

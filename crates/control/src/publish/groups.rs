@@ -3,10 +3,13 @@
 //! A group stands in the table of routes as one next hop: that of a next-hop object, or of a *set*, the ways that stand in
 //! routes themselves (`RTA_MULTIPATH`). Its members are those ways whose link has a carrier and whose neighbour is known:
 //! when that changes one group does, however many routes there are.
+//!
+//! A set may have several tiers: the ways of the route of a prefix that wins, and those of the routes that would win next.
+//! The group has the ways of the first tier of which one can be used (`choose`).
 
 use super::paths::{In, View};
 use super::{Half, SETS, SETS_END, Tables};
-use crate::netlink::Hop;
+use crate::netlink::{Hop, Neighbour};
 use fib::{Address, Adjacencies, AdjacencyChanges, Family, HopGroup, Member, NextHop, NextHopId, RouteTable};
 use std::cell::{RefCell, RefMut};
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
@@ -14,6 +17,18 @@ use std::net::IpAddr;
 
 /// Ways with weights from 1.
 pub type Ways = Box<[(Hop, u32)]>;
+
+/// The ways of one route.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Tier {
+    /// That stand in it.
+    Ways(Ways),
+    /// Those of a next-hop object.
+    Object(u32),
+}
+
+/// The ways of the routes of a prefix, the one that wins first.
+pub type Tiers = Box<[Tier]>;
 
 /// The least number of buckets: shares are true to 0.4 % of the traffic.
 const BUCKETS: usize = 256;
@@ -34,7 +49,7 @@ pub fn is_set(hop: &NextHop) -> bool {
 /// may hold it; without routes it has no group.
 #[derive(Debug, Default)]
 pub struct Sets {
-    ports: HashMap<Ways, u32>,
+    ports: HashMap<Tiers, u32>,
     sets: HashMap<u32, Set>,
     used: BTreeSet<u32>,
     /// Groups of sets that were in the tables at the start, by their members.
@@ -51,7 +66,7 @@ type Members = Box<[(NextHop, u32)]>;
 #[derive(Debug, Default)]
 struct Set {
     /// Unknown of one that was in the tables at the start until it is recognized.
-    ways: Option<Ways>,
+    tiers: Option<Tiers>,
     /// Routes that lead over it.
     users: usize,
 }
@@ -88,19 +103,27 @@ impl Sets {
     }
 
     /// The port number that stands for these ways, which lead out of `ports`; `None` when there are no numbers left.
-    pub fn port(&mut self, ways: &[(Hop, u32)], ports: &BTreeMap<u32, u32>) -> Option<u32> {
-        let mut ways: Ways = ways.into();
-        ways.sort_unstable();
-        if let Some(port) = self.ports.get(&ways) {
+    pub fn port(&mut self, mut tiers: Tiers, ports: &BTreeMap<u32, u32>) -> Option<u32> {
+        for tier in &mut tiers {
+            if let Tier::Ways(ways) = tier {
+                ways.sort_unstable();
+            }
+        }
+        if let Some(port) = self.ports.get(&tiers) {
             return Some(*port);
         }
-        let port = match self.recognize(&ways, ports) {
+        // Those that win are in use unless something is down.
+        let known = match tiers.first() {
+            Some(Tier::Ways(ways)) => self.recognize(ways, ports),
+            _ => None,
+        };
+        let port = match known {
             Some(port) => port,
             None => self.unused()?,
         };
-        self.ports.insert(ways.clone(), port);
+        self.ports.insert(tiers.clone(), port);
         let set = self.sets.entry(port).or_default();
-        set.ways = Some(ways);
+        set.tiers = Some(tiers);
         if set.users > 0 {
             self.used.insert(port);
         }
@@ -146,8 +169,8 @@ impl Sets {
     }
 
     /// Those that routes lead over, by port number.
-    pub fn used(&self) -> Vec<(u32, Ways)> {
-        self.used.iter().filter_map(|port| Some((*port, self.ways(*port)?))).collect()
+    pub fn used(&self) -> Vec<(u32, Tiers)> {
+        self.used.iter().filter_map(|port| Some((*port, self.tiers(*port)?))).collect()
     }
 
     /// True if routes lead over it.
@@ -155,8 +178,8 @@ impl Sets {
         self.sets.get(&port).is_some_and(|set| set.users > 0)
     }
 
-    fn ways(&self, port: u32) -> Option<Ways> {
-        self.sets.get(&port)?.ways.clone()
+    fn tiers(&self, port: u32) -> Option<Tiers> {
+        self.sets.get(&port)?.tiers.clone()
     }
 }
 
@@ -191,6 +214,14 @@ impl View<'_> {
         }
     }
 
+    /// The ways of a tier.
+    fn ways(&self, tier: &Tier) -> Vec<(Hop, u32)> {
+        match tier {
+            Tier::Ways(ways) => ways.to_vec(),
+            Tier::Object(id) => self.members(*id),
+        }
+    }
+
     /// True if the way leads to a gateway, out of a port.
     pub fn is_ours(&self, hop: &Hop) -> bool {
         hop.gateway.is_some() && self.ports.contains_key(&hop.link)
@@ -202,10 +233,26 @@ impl<A: In> Half<'_, A> {
     pub fn group(
         &mut self,
         view: &View<'_>,
-        ways: &[(Hop, u32)],
+        tiers: &[Tier],
         port: u32,
     ) -> Option<(NextHop, Option<HopGroup>)> {
+        let hop = standing_for(port);
+        let old = self.adjacencies.group(hop);
+        let (mut found, mut most) = (Vec::new(), 0);
+        for tier in tiers {
+            let ways = view.ways(tier);
+            most = most.max(ways.len());
+            found.push(self.usable(view, &ways));
+        }
+        let members = choose(&found, old.as_ref());
+        let new = changed(old.as_ref(), members, most);
+        (old != new).then_some((hop, new))
+    }
+
+    /// Those of these ways that can be used.
+    fn usable(&mut self, view: &View<'_>, ways: &[(Hop, u32)]) -> Usable {
         let mut hops: Vec<(NextHop, u32)> = Vec::new();
+        let mut is_dead = true;
         for (hop, weight) in ways {
             let (Some(gateway), Some(out)) = (hop.gateway, view.ports.get(&hop.link)) else { continue };
             let is_plugged = view.kernel.links.get(hop.link).is_some_and(|link| link.up && link.carrier);
@@ -215,19 +262,17 @@ impl<A: In> Half<'_, A> {
             }
             if view.adjacency::<A>(hop.link, gateway).is_none() {
                 self.wanted.insert((hop.link, gateway));
+                is_dead &= view.kernel.neighbours.get((hop.link, gateway)).is_some_and(Neighbour::is_failed);
                 continue;
             }
+            is_dead = false;
             add(&mut hops, NextHop { gateway: Some(gateway), port: *out }, *weight);
         }
         let names: Vec<NextHop> = hops.iter().map(|(hop, _)| *hop).collect();
         // Without numbers for them there is no group: packets are Linux's.
         let numbers = self.routes.numbers(&names).unwrap_or_default();
-        let members: Vec<(NextHopId, u32)> =
-            numbers.into_iter().zip(hops).map(|(number, (_, weight))| (number, weight)).collect();
-        let hop = standing_for(port);
-        let old = self.adjacencies.group(hop);
-        let new = changed(old.as_ref(), &members, ways.len());
-        (old != new).then_some((hop, new))
+        let members = numbers.into_iter().zip(hops).map(|(number, (_, weight))| (number, weight)).collect();
+        Usable { members, is_dead }
     }
 
     /// Takes note of the sets that routes lead over now, and publishes the groups of new ones, so that they are there
@@ -237,15 +282,15 @@ impl<A: In> Half<'_, A> {
         let recognized = std::mem::take(&mut view.sets::<A>().recognized);
         for hop in hops.iter().filter(|hop| is_set(hop)) {
             let first = view.sets::<A>().take(hop.port);
-            let ways = view.sets::<A>().ways(hop.port);
-            if let Some(ways) = ways.filter(|_| first) {
-                news.groups.extend(self.group(view, &ways, hop.port));
+            let tiers = view.sets::<A>().tiers(hop.port);
+            if let Some(tiers) = tiers.filter(|_| first) {
+                news.groups.extend(self.group(view, &tiers, hop.port));
             }
         }
         // Their members may be others by now.
         for hop in recognized {
-            let ways = view.sets::<A>().ways(hop.port);
-            news.groups.extend(ways.and_then(|ways| self.group(view, &ways, hop.port)));
+            let tiers = view.sets::<A>().tiers(hop.port);
+            news.groups.extend(tiers.and_then(|tiers| self.group(view, &tiers, hop.port)));
         }
         if !news.is_empty() {
             self.adjacencies.change(news, &self.routes.next_hop_list());
@@ -261,6 +306,27 @@ impl<A: In> Half<'_, A> {
             self.adjacencies.change(news, &self.routes.next_hop_list());
         }
     }
+}
+
+/// What of a tier can be used now.
+#[derive(Debug, Default)]
+struct Usable {
+    members: Vec<(NextHopId, u32)>,
+    /// None can: each has no carrier, or Linux has asked for its neighbour in vain. Else, without members, nobody has asked
+    /// yet, and the next packet to Linux makes it ask.
+    is_dead: bool,
+}
+
+/// The members of a group: those of the first tier that has any, if all before it are dead. Where that is not known yet of
+/// one before it, packets are Linux's, as those of a route without a backup are; but who has left a tier comes back to it
+/// only when it can be used, because Linux forgets in time that it has asked in vain.
+fn choose<'a>(tiers: &'a [Usable], now: Option<&HopGroup>) -> &'a [(NextHopId, u32)] {
+    let Some(first) = tiers.iter().position(|tier| !tier.members.is_empty()) else { return &[] };
+    let members = &tiers[first].members;
+    let is_in_use =
+        |group: &HopGroup| members.iter().any(|(hop, _)| group.members().iter().any(|m| m.hop == *hop));
+    let may = tiers[..first].iter().all(|tier| tier.is_dead) || now.is_some_and(is_in_use);
+    if may { members } else { &[] }
 }
 
 /// The group with these members; made of the old one if there is one, so that flows stay where they can.

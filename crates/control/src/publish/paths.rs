@@ -1,6 +1,6 @@
 //! What a route comes to: a next hop of a table.
 
-use super::groups::{AllSets, standing_for};
+use super::groups::{AllSets, Tier, Tiers, standing_for};
 use super::interfaces::Places;
 use super::{BLACKHOLE, OBJECTS, PUNT, elsewhere, punt};
 use crate::kernel::{Entry, Model, Routes, ways};
@@ -10,6 +10,8 @@ use std::collections::{BTreeMap, HashSet};
 
 /// How deep groups of groups are followed. The kernel has one level.
 const DEPTH: u32 = 4;
+/// Routes of one prefix that are looked at, that wins and its backups.
+const MOST_TIERS: usize = 4;
 /// Ways that one group may have.
 const MOST_WAYS: usize = 1024;
 
@@ -80,12 +82,9 @@ impl View<'_> {
             let is_there = A::base().iter().any(|(addr, len)| Prefix::new(*addr, *len) == Some(prefix));
             return (is_there || self.entries(prefix).next().is_some()).then(punt);
         }
-        self.entries(prefix)
-            .find_map(|entry| self.of_entry::<A>(entry))
-            .or_else(|| self.neighbour(prefix))
-            .or_else(|| {
-                A::base().iter().any(|(addr, len)| Prefix::new(*addr, *len) == Some(prefix)).then(punt)
-            })
+        self.of_entries(prefix).or_else(|| self.neighbour(prefix)).or_else(|| {
+            A::base().iter().any(|(addr, len)| Prefix::new(*addr, *len) == Some(prefix)).then(punt)
+        })
     }
 
     /// True if the tables are to stay as they are at `prefix`, of which nothing is known yet. Neither is then what network
@@ -98,9 +97,11 @@ impl View<'_> {
     fn entries<A: In>(&self, prefix: Prefix<A>) -> impl Iterator<Item = &Entry> {
         let local = A::of(self.kernel).get(LOCAL_TABLE, prefix);
         // Addresses of interfaces in a VRF are in its table, of which FRR has the routes only.
-        let own = A::of(self.kernel).get(self.table, prefix).filter(|entry| entry.kind == Kind::Local);
+        let own = (!std::ptr::eq(self.kernel, self.routes))
+            .then(|| A::of(self.kernel).get(self.table, prefix).filter(|entry| entry.kind == Kind::Local));
         // Routes for one type of service are not known to the tables.
-        local.chain(own).chain(A::of(self.routes).get(self.table, prefix)).filter(|entry| entry.tos == 0)
+        let all = local.chain(own.into_iter().flatten()).chain(A::of(self.routes).get(self.table, prefix));
+        all.filter(|entry| entry.tos == 0)
     }
 
     /// The number in the kernel of the interface with this number, if there is one now.
@@ -116,6 +117,40 @@ impl View<'_> {
     /// The same, seen from another table.
     pub fn of_table(&self, table: u32) -> View<'_> {
         View { table, ..*self }
+    }
+
+    /// The next hop of the routes of a prefix: that of the first that can be used, or, if the next ones are such as may
+    /// take its place, one that stands for all.
+    fn of_entries<A: In>(&self, prefix: Prefix<A>) -> Option<NextHop> {
+        let mut entries = self.entries(prefix);
+        let first = entries.next()?;
+        if entries.next().is_none() {
+            return self.of_entry::<A>(first);
+        }
+        let mut tiers: Vec<Tier> = Vec::new();
+        for tier in self.entries(prefix).map_while(|entry| self.tier(entry)) {
+            if tiers.len() < MOST_TIERS && !tiers.contains(&tier) {
+                tiers.push(tier);
+            }
+        }
+        let set = |tiers: Tiers| self.sets::<A>().port(tiers, self.ports).map(standing_for);
+        let all = (tiers.len() > 1).then(|| set(tiers.into())).flatten();
+        all.or_else(|| self.entries(prefix).find_map(|entry| self.of_entry::<A>(entry)))
+    }
+
+    /// The ways of a route that can be the backup of another, or have one: all lead to gateways out of ports.
+    fn tier(&self, entry: &Entry) -> Option<Tier> {
+        if entry.kind != Kind::Unicast || self.is_narrow(entry) {
+            return None;
+        }
+        match &entry.hops {
+            Hops::None => None,
+            Hops::One(hop) => self.is_ours(hop).then(|| Tier::Ways([(*hop, 1)].into())),
+            Hops::Many(hops) => {
+                hops.iter().all(|(hop, _)| self.is_ours(hop)).then(|| Tier::Ways(hops.clone()))
+            }
+            Hops::Object(id) => self.is_indirect(*id).then_some(Tier::Object(*id)),
+        }
     }
 
     /// The next hop of a route; `None` if it cannot be used, so that the next one of its prefix is.
@@ -161,7 +196,7 @@ impl View<'_> {
         if !hops.iter().all(|(hop, _)| self.is_ours(hop)) {
             return first();
         }
-        self.sets::<A>().port(hops, self.ports).map(standing_for).or_else(first)
+        self.sets::<A>().port([Tier::Ways(hops.into())].into(), self.ports).map(standing_for).or_else(first)
     }
 
     fn of_hop(&self, hop: &Hop) -> Option<NextHop> {

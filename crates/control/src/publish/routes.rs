@@ -76,8 +76,8 @@ impl<A: In> Half<'_, A> {
 
     /// Brings the routes of some prefixes that need it up to date, at `most` so many.
     pub fn routes(&mut self, view: &View<'_>, most: usize, reader: &mut Reader, counts: &mut Counts) {
-        let rest = self.dirty.len().saturating_sub(most);
-        let mut some = self.dirty.split_off(rest);
+        // The first that came: who comes after many waits for them alone.
+        let mut some: Vec<Prefix<A>> = self.dirty.drain(..most.min(self.dirty.len())).collect();
         // Of one publication they are in order: the rest is as good as nothing.
         some.sort_unstable();
         some.dedup();

@@ -5,7 +5,8 @@ use std::net::IpAddr;
 use std::time::Duration;
 
 use lab::Result;
-use lab::netns;
+use lab::hosts;
+use lab::netns::{self, Namespace};
 use lab::probe::{Probe, RATE};
 use lab::twins::{LIMIT, Stage};
 use lab::wait::wait_until;
@@ -14,8 +15,20 @@ const PREFIXES: u32 = 100_000;
 /// How often the cable is pulled.
 const PULLS: usize = 10;
 
-/// Both ways of all prefixes are in one group of next-hop objects, as FRR has it, or each route has them itself, as BIRD.
-fn failover(title: &str, ways: &str) -> Result<()> {
+/// The routes of all prefixes: as `ip route add` takes what comes behind the prefix.
+fn routes(ways: &[&str]) -> String {
+    let mut lines = String::new();
+    for i in 0..PREFIXES {
+        for way in ways {
+            let _ = writeln!(lines, "route add 20.{}.{}.{}/32 {way}", i >> 16, i >> 8 & 255, i & 255);
+        }
+    }
+    lines
+}
+
+/// Both ways of all prefixes are in one group of next-hop objects, as FRR has it, or each route has them itself, as BIRD, or
+/// there are two routes.
+fn failover(title: &str, ways: &[&str]) -> Result<()> {
     if netns::skipped() {
         return Ok(());
     }
@@ -29,9 +42,7 @@ fn failover(title: &str, ways: &str) -> Result<()> {
     let mut lines = "nexthop add id 2 via 10.2.0.2 dev eth2\nnexthop add id 3 via 10.3.0.2 dev eth3\n\
                      nexthop add id 9 group 2/3\n"
         .to_owned();
-    for i in 0..PREFIXES {
-        let _ = writeln!(lines, "route add 20.{}.{}.{}/32 {ways}", i >> 16, i >> 8 & 255, i & 255);
-    }
+    lines += &routes(ways);
     stage.inside.ip(&lines)?;
     wait_until("the routes", LIMIT, || Ok((stage.fib()?[0] >= PREFIXES as usize).then_some(())))?;
     // One flow, so that a datagram every 100 µs tells.
@@ -72,11 +83,57 @@ fn failover(title: &str, ways: &str) -> Result<()> {
 #[test]
 #[ignore = "takes a minute and tells figures"]
 fn over_a_group_of_objects() -> Result<()> {
-    failover("a group of objects", "nhid 9")
+    failover("a group of objects", &["nhid 9"])
 }
 
 #[test]
 #[ignore = "takes a minute and tells figures"]
 fn over_ways_in_each_route() -> Result<()> {
-    failover("ways in each route", "nexthop via 10.2.0.2 nexthop via 10.3.0.2")
+    failover("ways in each route", &["nexthop via 10.2.0.2 nexthop via 10.3.0.2"])
+}
+
+/// The worse route of each prefix takes the place of the better one.
+const TWO_ROUTES: [&str; 2] = ["via 10.2.0.2 metric 10", "via 10.3.0.2 metric 20"];
+
+#[test]
+#[ignore = "takes a minute and tells figures"]
+fn over_a_worse_route() -> Result<()> {
+    failover("a worse route", &TWO_ROUTES)
+}
+
+#[test]
+#[ignore = "takes a minute and tells figures"]
+fn over_a_worse_route_to_objects() -> Result<()> {
+    failover("a worse route, both over objects", &["nhid 2 metric 10", "nhid 3 metric 20"])
+}
+
+/// What Linux alone makes of the two routes: as it is unless told otherwise, and if it is to look at carriers.
+#[test]
+#[ignore = "takes a minute and tells figures"]
+fn over_a_worse_route_in_linux() -> Result<()> {
+    if netns::skipped() {
+        return Ok(());
+    }
+    for look in ["0", "1"] {
+        let inside = Namespace::unique("linux")?;
+        let hosts = hosts::behind(&inside, &["eth1", "eth2", "eth3"].map(str::to_owned))?;
+        inside.set("net/ipv4/ip_forward", "1")?;
+        inside.set("net/ipv4/conf/all/ignore_routes_with_linkdown", look)?;
+        (1..=3).try_for_each(|n| inside.ip(&format!("address add 10.{n}.0.1/24 dev eth{n}\n")))?;
+        hosts[1..].iter().try_for_each(|host| host.ip("route add local 20.0.0.0/8 dev lo\n"))?;
+        inside.ip(&routes(&TWO_ROUTES))?;
+        for n in 2..=3 {
+            inside.run("ping", &["-c1", "-W2", &format!("10.{n}.0.2")])?;
+        }
+        let probe = Probe::start(&hosts[0], &[IpAddr::from([20, 0, 1, 1])], &[&hosts[1], &hosts[2]])?;
+        std::thread::sleep(Duration::from_millis(300));
+        hosts[1].ip("link set eth0 down\n")?;
+        std::thread::sleep(Duration::from_secs(2));
+        let seen = probe.stop()?;
+        println!(
+            "Linux, ignore_routes_with_linkdown {look}: {} of {} lost, gap {:?}",
+            seen.lost, seen.sent, seen.gap
+        );
+    }
+    Ok(())
 }

@@ -7,6 +7,7 @@ mod failover;
 mod latency;
 mod restart;
 mod side;
+mod storm;
 
 use std::net::IpAddr;
 use std::time::{Duration, Instant};

@@ -1,5 +1,6 @@
 //! `routebricks router`: Linux configures it, BIRD and FRR route it, and packets do not pass Linux.
 
+mod backup;
 mod multipath;
 mod reverse_path;
 mod service;

@@ -10,10 +10,10 @@ use lab::{Error, Result};
 use lab::twins::{LIMIT, Stage};
 
 /// Destinations that are asked.
-const FLOWS: u32 = 40;
+pub const FLOWS: u32 = 40;
 
 /// Three hosts; the second and third answer for all of 10.9.0.0/16 and 2001:db8:9::/48, the third with a higher TTL.
-fn stage() -> Result<Stage> {
+pub fn stage() -> Result<Stage> {
     let stage = Stage::new(3, &[])?;
     for (host, ttl) in stage.hosts[1..].iter().zip(["64", "128"]) {
         host.ip(
@@ -33,7 +33,7 @@ fn stage() -> Result<Stage> {
 }
 
 /// Which host answers for each of some destinations: 2, 3, or 0 = none.
-fn answers(from: &Namespace, prefix: &str) -> Result<Vec<u8>> {
+pub fn answers(from: &Namespace, prefix: &str) -> Result<Vec<u8>> {
     let script = format!(
         "for i in $(seq 1 {FLOWS}); do ping -n -c1 -W1 {prefix}$i | \
          sed -n 's/.*ttl=63 .*/2/p;s/.*ttl=127 .*/3/p;s/.*100% packet loss.*/0/p'; done"
@@ -46,7 +46,7 @@ fn answers(from: &Namespace, prefix: &str) -> Result<Vec<u8>> {
     }
 }
 
-fn count(answers: &[u8], host: u8) -> usize {
+pub fn count(answers: &[u8], host: u8) -> usize {
     answers.iter().filter(|answer| **answer == host).count()
 }
 

@@ -46,6 +46,8 @@ const LINUX_COMMANDS: &[&str] = &[
     "ip route add table 10 unreachable default metric 4278198272",
     "ip link set eth1.100 master red",
     "zebra -M dplane_fpm_nl …",
+    "ip route add 10.9.0.0/16 via 10.2.0.2 metric 10",
+    "ip route add 10.9.0.0/16 via 10.3.0.2 metric 20",
 ];
 
 /// What `cluster/page.rs` beside this folder types: all that begins so.

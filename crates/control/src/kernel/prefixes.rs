@@ -1,0 +1,179 @@
+//! A map by prefix that large IPv4 tables do not make slow.
+
+use fib::{Address, Family, Prefix};
+use std::collections::BTreeMap;
+use std::iter::Peekable;
+
+/// Slots that come together.
+const PAGE: usize = 256;
+/// Bits of an IPv4 address that are the number of its slot.
+const SLOT_BITS: u32 = 16;
+
+type Map<A, V> = BTreeMap<Prefix<A>, V>;
+type Page<A, V> = Box<[Map<A, V>]>;
+
+/// Values by prefix, in the order of prefixes.
+///
+/// ```text
+///  IPv4: prefixes shorter than /16 ── short
+///        all others ── pages[first 8 bits][next 8 bits] ── a tree for each /16
+///  IPv6: all ── short
+/// ```
+///
+/// A tree of a million prefixes has seven levels, of which the lower three are in no cache when prefixes change in no order.
+/// A slot has two levels at most in a full table; what anybody announces there can make it no worse than the one tree.
+#[derive(Clone, Debug)]
+pub struct Prefixes<A: Address, V> {
+    short: Map<A, V>,
+    pages: Vec<Option<Page<A, V>>>,
+    /// In the slots.
+    len: usize,
+}
+
+impl<A: Address, V> Default for Prefixes<A, V> {
+    fn default() -> Prefixes<A, V> {
+        Prefixes { short: Map::new(), pages: Vec::new(), len: 0 }
+    }
+}
+
+/// The page and the slot that a prefix is in, if it is in one.
+#[inline]
+fn slot<A: Address>(prefix: Prefix<A>) -> Option<(usize, usize)> {
+    let is_slotted = A::FAMILY == Family::Ipv4 && u32::from(prefix.len()) >= SLOT_BITS;
+    let number = || prefix.first().bits(0, SLOT_BITS);
+    is_slotted.then(|| (number() / PAGE, number() % PAGE))
+}
+
+impl<A: Address, V> Prefixes<A, V> {
+    fn map(&self, prefix: Prefix<A>) -> Option<&Map<A, V>> {
+        match slot(prefix) {
+            Some((page, slot)) => self.pages.get(page)?.as_ref()?.get(slot),
+            None => Some(&self.short),
+        }
+    }
+
+    fn map_mut(&mut self, prefix: Prefix<A>) -> Option<&mut Map<A, V>> {
+        match slot(prefix) {
+            Some((page, slot)) => self.pages.get_mut(page)?.as_mut()?.get_mut(slot),
+            None => Some(&mut self.short),
+        }
+    }
+
+    /// What there is of this prefix.
+    pub fn get(&self, prefix: Prefix<A>) -> Option<&V> {
+        self.map(prefix)?.get(&prefix)
+    }
+
+    /// The same, to be changed.
+    pub fn get_mut(&mut self, prefix: Prefix<A>) -> Option<&mut V> {
+        self.map_mut(prefix)?.get_mut(&prefix)
+    }
+
+    /// The same; if there is nothing of it, the default is there from now on.
+    pub fn get_or_default(&mut self, prefix: Prefix<A>) -> &mut V
+    where
+        V: Default,
+    {
+        let Some((page, slot)) = slot(prefix) else { return self.short.entry(prefix).or_default() };
+        if self.pages.len() <= page {
+            self.pages.resize_with(page + 1, || None);
+        }
+        let page = self.pages[page].get_or_insert_with(|| (0..PAGE).map(|_| Map::new()).collect());
+        let len = &mut self.len;
+        page[slot].entry(prefix).or_insert_with(|| {
+            *len += 1;
+            V::default()
+        })
+    }
+
+    /// Takes out what there is of this prefix.
+    pub fn remove(&mut self, prefix: Prefix<A>) -> Option<V> {
+        let old = self.map_mut(prefix)?.remove(&prefix);
+        self.len -= usize::from(old.is_some() && slot(prefix).is_some());
+        old
+    }
+
+    /// Takes out all for which `stays` is false.
+    pub fn retain(&mut self, mut stays: impl FnMut(&Prefix<A>, &mut V) -> bool) {
+        self.short.retain(&mut stays);
+        let slots = self.pages.iter_mut().flatten().flat_map(|page| page.iter_mut());
+        self.len = slots
+            .map(|map| {
+                map.retain(&mut stays);
+                map.len()
+            })
+            .sum();
+    }
+
+    /// True when there is nothing.
+    pub fn is_empty(&self) -> bool {
+        self.len == 0 && self.short.is_empty()
+    }
+
+    /// All, in the order of prefixes.
+    pub fn iter(&self) -> impl Iterator<Item = (Prefix<A>, &V)> {
+        let slots = self.pages.iter().flatten().flat_map(|page| page.iter()).flatten();
+        Merged { left: self.short.iter().peekable(), right: slots.peekable() }.map(|(prefix, v)| (*prefix, v))
+    }
+}
+
+/// What two iterators give in order, in order.
+struct Merged<L: Iterator, R: Iterator> {
+    left: Peekable<L>,
+    right: Peekable<R>,
+}
+
+impl<K: Ord, V, L: Iterator<Item = (K, V)>, R: Iterator<Item = (K, V)>> Iterator for Merged<L, R> {
+    type Item = (K, V);
+
+    fn next(&mut self) -> Option<(K, V)> {
+        let is_right = match (self.left.peek(), self.right.peek()) {
+            (Some((left, _)), Some((right, _))) => right < left,
+            (left, _) => left.is_none(),
+        };
+        if is_right { self.right.next() } else { self.left.next() }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn prefix() -> impl Strategy<Value = Prefix<u32>> {
+        (0..4u32, 0..4u32, prop::sample::select(vec![0, 8, 15, 16, 17, 24, 32])).prop_map(
+            |(high, low, len)| {
+                Prefix::new(
+                    (high << 24 | low << 16 | low << 8 | low) & (u64::MAX << (32 - u32::from(len))) as u32,
+                    len,
+                )
+                .unwrap()
+            },
+        )
+    }
+
+    proptest! {
+        #[test]
+        fn it_is_a_map_in_order(steps in prop::collection::vec((prefix(), 0..4u8), 0..200)) {
+            let (mut map, mut expected) = (Prefixes::default(), BTreeMap::new());
+            for (n, (prefix, kind)) in steps.into_iter().enumerate() {
+                match kind {
+                    0 => prop_assert_eq!(map.remove(prefix), expected.remove(&prefix)),
+                    1 if n % 7 == 0 => {
+                        map.retain(|_, value: &mut usize| value.is_multiple_of(2));
+                        expected.retain(|_, value| value.is_multiple_of(2));
+                    }
+                    _ => {
+                        *map.get_or_default(prefix) = n;
+                        expected.insert(prefix, n);
+                    }
+                }
+                prop_assert_eq!((map.get(prefix), map.is_empty()), (expected.get(&prefix), expected.is_empty()));
+                let same = map.get_mut(prefix).map(|value| *value);
+                prop_assert_eq!(same, expected.get(&prefix).copied());
+            }
+            prop_assert!(map.iter().eq(expected.iter().map(|(prefix, value)| (*prefix, value))));
+            prop_assert_eq!(map.len + map.short.len(), expected.len());
+        }
+    }
+}
