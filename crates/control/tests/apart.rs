@@ -3,7 +3,7 @@
 
 use control::Tables;
 use control::replicate::apart::{ChannelError, Reins, Side, follow};
-use control::replicate::{Message, Replica};
+use control::replicate::{Message, Replica, VERSION};
 use fib::{Adjacency, AdjacencyChanges, HopGroup, NextHop, Prefix4, Prefix6, Radix, Route, RouteChange};
 use std::io::Write;
 use std::os::unix::net::UnixStream;
@@ -22,7 +22,7 @@ fn hop(port: u32) -> NextHop {
 
 /// Everything that is in tables, with numbers.
 fn all(tables: &Tables) -> impl PartialEq + std::fmt::Debug {
-    let Tables { routes4, adjacencies4, routes6, adjacencies6 } = tables;
+    let Tables { routes4, adjacencies4, routes6, adjacencies6, .. } = tables;
     (
         (routes4.routes(), routes4.next_hop_list(), adjacencies4.snapshot(|| ())),
         (routes6.routes(), routes6.next_hop_list(), adjacencies6.snapshot(|| ())),
@@ -144,8 +144,8 @@ fn one_that_ends_early_has_done_no_harm() {
     assert!(router.ended().is_ok());
     let before = format!("{:?}", all(&router.tables));
     // It ends at once; it asks and ends; it asks, and says what is no frame; it says that it knows all and ends.
-    let welcome = Message::Welcome { version: 1, life: 5 }.encode();
-    let ask = Message::TellAll.encode();
+    let welcome = Message::Welcome { version: VERSION, life: 5 }.encode();
+    let ask = Message::TellAll(VERSION).encode();
     let nonsense = vec![0xff; 8];
     for words in [vec![], ask.clone(), [&ask[..], &nonsense].concat(), [&ask[..], &welcome].concat()] {
         let mut theirs = router.connect();

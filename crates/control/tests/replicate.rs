@@ -49,7 +49,7 @@ impl Node {
             })
             .unwrap();
         let (life, position) = hello.unwrap();
-        let hello = Hello { oldest: 1, newest: 1, life, position, name: "b" };
+        let hello = Hello { oldest: 1, newest: 2, life, position, name: "b" };
         let (feed, resumes) = Feed::new(log, &hello, &mut bytes).unwrap();
         (self.feed, self.frames, self.wire) = (Some(feed), Frames::default(), bytes);
         resumes
@@ -317,8 +317,8 @@ fn what_is_out_of_turn_is_refused_and_changes_nothing() {
     assert!(refused(&frame(Message::Ack(1))));
     assert!(refused(&frame(Message::Welcome { version: 9, life: 3 })));
     assert!(!refused(&frame(Message::Unknown)) && !refused(&frame(Message::Alive(3))));
-    assert!(!refused(&frame(Message::Welcome { version: 1, life: 3 })));
-    assert!(refused(&frame(Message::Welcome { version: 1, life: 3 })));
+    assert!(!refused(&frame(Message::Welcome { version: 2, life: 3 })));
+    assert!(refused(&frame(Message::Welcome { version: 2, life: 3 })));
     // A change without a snapshot.
     assert!(refused(&frame(Message::Changes(&[0, 0, 0, 0, 0, 0, 0, 9, 4, 2, 0, 0]))));
     let hello = Hello { oldest: 7, newest: 9, life: 0, position: 0, name: "b" };
