@@ -121,6 +121,8 @@ impl Replica {
     /// there is anything in the tables.
     pub fn hello_anew(&mut self, name: &str) -> Vec<u8> {
         self.begin();
+        // It does not hear of others, and goes on with these.
+        self.scope.reset();
         let Tables { routes4, routes6, interfaces, .. } = &self.tables;
         let is_empty = routes4.next_hop_count() + routes6.next_hop_count() == 0;
         let has_any = !is_empty || interfaces.as_ref().is_some_and(|all| !all.with(InterfaceMap::is_empty));
@@ -131,7 +133,6 @@ impl Replica {
     fn begin(&mut self) {
         // What had come of a snapshot stays in the tables, and the next one finds it there.
         self.seen = None;
-        self.scope.begin();
         self.current_life = None;
         self.synced = false;
         self.told = false;

@@ -37,11 +37,13 @@ impl SeenScope {
 
 impl Scope {
     pub fn new(interfaces: Option<Arc<Interfaces>>) -> Scope {
-        Scope { interfaces, vrfs: BTreeMap::new() }
+        let mut scope = Scope { interfaces, vrfs: BTreeMap::new() };
+        scope.reset();
+        scope
     }
 
-    /// There is a new connection: only VRFs that interfaces are in are left of what came before.
-    pub fn begin(&mut self) {
+    /// The VRFs are those that interfaces are in.
+    pub fn reset(&mut self) {
         let vrfs = self.interfaces.as_ref().map(|interfaces| interfaces.with(InterfaceMap::vrfs));
         self.vrfs = vrfs.into_iter().flatten().map(|vrf| (vrf.table, vrf)).collect();
     }
