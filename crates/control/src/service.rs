@@ -233,7 +233,7 @@ impl Control {
     /// # Errors
     /// If a socket or the thread cannot be had.
     pub fn start_apart(settings: &Settings, cables: Option<Cables>, log: &Arc<Log>) -> io::Result<Handle> {
-        let also = Also { reclaim: Some(Reclaim::new(log)), is_apart: true, ..Also::default() };
+        let also = Also { reclaim: Some(Reclaim::new(log)), is_apart: true };
         Control::start_for(settings, cables, log.tables().clone(), also)
     }
 

@@ -5,8 +5,8 @@ use control::Tables;
 use control::replicate::apart::{ChannelError, Reins, Side, follow};
 use control::replicate::{Message, Replica, VERSION};
 use fib::{
-    Adjacency, AdjacencyChanges, HopGroup, InVrf, Interface, InterfaceMap, Interfaces, NextHop, Prefix4, Prefix6,
-    Radix, Route, RouteChange, Tags, Vrf,
+    Adjacency, AdjacencyChanges, HopGroup, InVrf, Interface, InterfaceMap, Interfaces, NextHop, Prefix4,
+    Prefix6, Radix, Route, RouteChange, Tags, Vrf,
 };
 use std::io::Write;
 use std::os::unix::net::UnixStream;
@@ -32,12 +32,15 @@ fn all(tables: &Tables) -> impl PartialEq + std::fmt::Debug {
     let Tables { routes4, adjacencies4, routes6, adjacencies6, interfaces } = tables;
     let (all, vrfs) = interfaces.as_ref().unwrap().snapshot(|vrfs| vrfs);
     let line = |one: &fib::InterfaceChange| {
-        let now = one.now.as_ref().map(|now| (&now.name, now.mtu, now.up, now.vrf.as_ref().map(|vrf| vrf.table)));
+        let now =
+            one.now.as_ref().map(|now| (&now.name, now.mtu, now.up, now.vrf.as_ref().map(|vrf| vrf.table)));
         format!("{} {} {} {now:?}", one.number, one.port, one.tags)
     };
     (
         all.iter().map(line).collect::<Vec<_>>(),
-        vrfs.iter().map(|vrf| (vrf.name.clone(), vrf.table, routes::<u32>(vrf), routes::<u128>(vrf))).collect::<Vec<_>>(),
+        vrfs.iter()
+            .map(|vrf| (vrf.name.clone(), vrf.table, routes::<u32>(vrf), routes::<u128>(vrf)))
+            .collect::<Vec<_>>(),
         (routes4.routes(), routes4.next_hop_list(), adjacencies4.snapshot(|| ())),
         (routes6.routes(), routes6.next_hop_list(), adjacencies6.snapshot(|| ())),
     )

@@ -7,7 +7,9 @@ use control::netlink::{
 use control::replicate::{Feed, Frames, Hello, Log, Replica, VERSION};
 use control::{Model, Publisher, Tables, set_number};
 use epoch::Reader;
-use fib::{Adjacency, InterfaceMap, Interfaces, LinearTable, NextHop, Prefix4, RouteEvent, RouteTable, Tags, Vrf};
+use fib::{
+    Adjacency, InterfaceMap, Interfaces, LinearTable, NextHop, Prefix4, RouteEvent, RouteTable, Tags, Vrf,
+};
 use proptest::prelude::*;
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
@@ -125,8 +127,12 @@ fn meaning(tables: &Tables, hop: NextHop) -> Meaning {
 
 /// By table and prefix.
 fn meanings(tables: &Tables) -> BTreeMap<(u32, Prefix4), Meaning> {
-    let mut all: BTreeMap<_, _> =
-        tables.routes4.routes().iter().map(|r| ((MAIN_TABLE, r.prefix), meaning(tables, r.next_hop))).collect();
+    let mut all: BTreeMap<_, _> = tables
+        .routes4
+        .routes()
+        .iter()
+        .map(|r| ((MAIN_TABLE, r.prefix), meaning(tables, r.next_hop)))
+        .collect();
     let hops = tables.routes4.next_hop_list();
     for vrf in vrfs(tables) {
         for route in vrf.routes4.routes() {
@@ -148,7 +154,9 @@ fn known(tables: &Tables) -> (Vec<(Far, Near)>, Vec<String>) {
     known.sort_unstable();
     let interfaces = tables.interfaces.as_ref().unwrap();
     let mut all: Vec<_> = interfaces.with(|map| {
-        map.iter().map(|(_, one)| format!("{} {} {} {} {:?}", one.name, one.port, one.tags, one.up, one.vrf)).collect()
+        map.iter()
+            .map(|(_, one)| format!("{} {} {} {} {:?}", one.name, one.port, one.tags, one.up, one.vrf))
+            .collect()
     });
     all.sort_unstable();
     (known, all)

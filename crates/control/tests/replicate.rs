@@ -258,7 +258,8 @@ impl Control {
                 let routes: Vec<_> = old.routes4.routes().into_iter().map(RouteChange::Set).collect();
                 new.routes4.apply(&routes).unwrap();
                 let mut list = self.list();
-                let is_old = |one: &&mut Interface| one.vrf.as_ref().is_some_and(|vrf| Arc::ptr_eq(vrf, &old));
+                let is_old =
+                    |one: &&mut Interface| one.vrf.as_ref().is_some_and(|vrf| Arc::ptr_eq(vrf, &old));
                 list.iter_mut().flatten().filter(is_old).for_each(|one| one.vrf = Some(new.clone()));
                 interfaces(&self.tables).set(list);
             }
@@ -342,7 +343,14 @@ fn restart_scope(old: &Tables, new: &Tables) {
     }
     new.adjacencies4.renumber(&new.routes4.next_hop_list());
     // Numbers that are out of use go on meaning what they meant.
-    interfaces(new).change(interfaces(old).snapshot(drop).0.into_iter().map(|one| fib::InterfaceChange { now: None, ..one }).collect());
+    interfaces(new).change(
+        interfaces(old)
+            .snapshot(drop)
+            .0
+            .into_iter()
+            .map(|one| fib::InterfaceChange { now: None, ..one })
+            .collect(),
+    );
     interfaces(new).set(list);
 }
 

@@ -62,7 +62,9 @@ fn kinds(bytes: &[u8]) -> Vec<(u8, Option<u8>)> {
 
 /// What a version 1 of the protocol knows.
 fn is_of_version_1(bytes: &[u8]) -> bool {
-    kinds(bytes).iter().all(|(kind, what)| [16, 19, 20, 21, 22, 32].contains(kind) && what.is_none_or(|what| what <= 5))
+    kinds(bytes)
+        .iter()
+        .all(|(kind, what)| [16, 19, 20, 21, 22, 32].contains(kind) && what.is_none_or(|what| what <= 5))
 }
 
 fn routes(tables: &Tables) -> Vec<String> {

@@ -8,8 +8,8 @@ use super::paths::{In, View};
 use super::{Half, SETS, SETS_END, Tables};
 use crate::netlink::Hop;
 use fib::{
-    Address, Adjacencies, AdjacencyChanges, Family, HopGroup, InVrf, InterfaceMap, Member, NextHop, NextHopId,
-    RouteTable, Vrf,
+    Address, Adjacencies, AdjacencyChanges, Family, HopGroup, InVrf, InterfaceMap, Member, NextHop,
+    NextHopId, RouteTable, Vrf,
 };
 use std::cell::{RefCell, RefMut};
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};

@@ -229,7 +229,8 @@ impl Publisher {
         let mut in_vrfs = [Wanted::new(), Wanted::new()];
         let [vrf4, vrf6] = &mut in_vrfs;
         let more = round.publish(&mut vrfs, [vrf4, vrf6], reader, &mut self.counts);
-        if self.found == Found::Swept && half4.dirty.is_empty() && half6.dirty.is_empty() && !more {
+        let more = more || !half4.dirty.is_empty() || !half6.dirty.is_empty();
+        if self.found == Found::Swept && !more {
             self.found = Found::Known;
             self.counts.adjacency_changes += half4.sweep(&view, &self.indirect, reader);
             self.counts.adjacency_changes += half6.sweep(&view, &self.indirect, reader);
@@ -241,7 +242,6 @@ impl Publisher {
         }
         self.wanted.extend(wanted4.into_iter().chain(wanted6).chain(in_vrfs.into_iter().flatten()));
         reader.quiescent();
-        let more = more || !self.dirty4.is_empty() || !self.dirty6.is_empty();
         self.places.vrfs = vrfs;
         self.places.show();
         more

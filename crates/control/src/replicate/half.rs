@@ -82,7 +82,12 @@ impl<A: InVrf> Default for SeenHalf<A> {
 
 impl<A: InVrf> SeenHalf<A> {
     /// The numbers have all come: makes them, and sees to it that nothing leads to the wrong next hop meanwhile.
-    pub fn number(&mut self, to: &Half<'_, A>, scope: &Scope, counts: &mut Counts) -> Result<(), ProtocolError> {
+    pub fn number(
+        &mut self,
+        to: &Half<'_, A>,
+        scope: &Scope,
+        counts: &mut Counts,
+    ) -> Result<(), ProtocolError> {
         if !self.numbered {
             self.numbered = true;
             let hops = std::mem::take(&mut self.hops);
@@ -139,7 +144,12 @@ impl<A: InVrf> SeenHalf<A> {
     }
 
     /// Makes all that has come.
-    pub fn make_all(&mut self, to: &Half<'_, A>, scope: &Scope, counts: &mut Counts) -> Result<(), ProtocolError> {
+    pub fn make_all(
+        &mut self,
+        to: &Half<'_, A>,
+        scope: &Scope,
+        counts: &mut Counts,
+    ) -> Result<(), ProtocolError> {
         self.number(to, scope, counts)?;
         self.make_waiting(to)
     }

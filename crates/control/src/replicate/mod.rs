@@ -38,7 +38,7 @@ pub use message::{Hello, Message, OLDEST, VERSION};
 pub use nodes::{LINGER, NodeStatus, Nodes};
 pub use reclaim::Reclaim;
 pub use replica::{Answer, Counts as ReplicaCounts, Replica};
-pub use snapshot::Snapshot;
 pub use server::{Server, ServerSettings, ServerStatus};
+pub use snapshot::Snapshot;
 pub use tls::{Authority, Identity, IdentityError};
 pub use wire::{Frames, ProtocolError};

@@ -283,8 +283,5 @@ fn check_version(version: u8) -> Result<(), ProtocolError> {
 
 fn halves(tables: &Tables) -> (Half<'_, u32>, Half<'_, u128>) {
     let Tables { routes4, adjacencies4, routes6, adjacencies6, .. } = tables;
-    (
-        Half { table: routes4, adjacencies: adjacencies4 },
-        Half { table: routes6, adjacencies: adjacencies6 },
-    )
+    (Half { table: routes4, adjacencies: adjacencies4 }, Half { table: routes6, adjacencies: adjacencies6 })
 }

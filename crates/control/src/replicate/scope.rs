@@ -5,7 +5,9 @@
 use super::change::{Described, Named};
 use super::half::{MOST_ROUTES, see, stale};
 use super::wire::ProtocolError;
-use fib::{InVrf, Interface, InterfaceChange, InterfaceMap, Interfaces, NextHop, NextHopId, Prefix, RouteTable, Vrf};
+use fib::{
+    InVrf, Interface, InterfaceChange, InterfaceMap, Interfaces, NextHop, NextHopId, Prefix, RouteTable, Vrf,
+};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -74,7 +76,11 @@ impl Scope {
     }
 
     /// The same in a snapshot: those that are there stay with their routes.
-    pub fn see_vrfs(&mut self, seen: &mut SeenScope, vrfs: Vec<(u32, Option<String>)>) -> Result<(), ProtocolError> {
+    pub fn see_vrfs(
+        &mut self,
+        seen: &mut SeenScope,
+        vrfs: Vec<(u32, Option<String>)>,
+    ) -> Result<(), ProtocolError> {
         let Some(interfaces) = &self.interfaces else { return Ok(()) };
         for (table, name) in vrfs {
             // What was said of routes was said of another one.
@@ -152,7 +158,8 @@ impl Scope {
     fn change(&self, interfaces: &Interfaces, named: Named) -> Result<InterfaceChange, ProtocolError> {
         let Named { number, port, tags, now } = named;
         let of = |Described { name, mac, mtu, up, vrf }| {
-            let find = |table| self.vrfs.get(&table).ok_or(ProtocolError::Malformed("the VRF of an interface"));
+            let find =
+                |table| self.vrfs.get(&table).ok_or(ProtocolError::Malformed("the VRF of an interface"));
             let (vrf, counts) = (vrf.map(find).transpose()?.cloned(), interfaces.counts_of(number));
             Ok(Interface { name, port, tags, mac, mtu, up, vrf, counts })
         };

@@ -73,7 +73,12 @@ fn watch_adjacencies(adjacencies: &Adjacencies, family: Family, ring: &Arc<Ring>
 }
 
 /// VRFs that are new with all their routes, then interfaces, then VRFs that are gone: what an interface is in is always there.
-fn tell_interfaces(changes: &[InterfaceChange], known: &mut Vec<Arc<Vrf>>, now: &[Arc<Vrf>], ring: &Arc<Ring>) {
+fn tell_interfaces(
+    changes: &[InterfaceChange],
+    known: &mut Vec<Arc<Vrf>>,
+    now: &[Arc<Vrf>],
+    ring: &Arc<Ring>,
+) {
     let is_in = |all: &[Arc<Vrf>], vrf: &Arc<Vrf>| all.iter().any(|one| Arc::ptr_eq(one, vrf));
     let mut frames = Vec::new();
     let emit = &mut |frame| frames.push(frame);

@@ -167,7 +167,8 @@ mod tests {
     #[test]
     fn numbers_beyond_the_most_are_left_out() {
         let all = Interfaces::unread();
-        let change = |number| InterfaceChange { number, port: 0, tags: Tags::NONE, now: interface(&all, 0, 0, None) };
+        let change =
+            |number| InterfaceChange { number, port: 0, tags: Tags::NONE, now: interface(&all, 0, 0, None) };
         all.change([Interfaces::MOST as u16, u16::MAX, 3].map(change).to_vec());
         assert_eq!(all.with(|map| map.iter().map(|(number, _)| number).collect::<Vec<_>>()), [3]);
     }

@@ -47,7 +47,7 @@ pub struct RouterArgs {
     #[arg(long, value_name = "MODE")]
     rpf: Option<ReversePath>,
 
-    /// Where the control side runs [default: thread]
+    /// Where the control side runs [default: process]
     #[arg(long, value_name = "MODE")]
     control: Option<Mode>,
 

@@ -57,10 +57,7 @@ impl From<&InterfaceChange> for Named {
 }
 
 /// Frames with VRFs: what they are called, or that they are gone.
-pub fn vrfs<'a>(
-    all: impl IntoIterator<Item = (u32, Option<&'a str>)>,
-    emit: &mut impl FnMut(Vec<u8>),
-) {
+pub fn vrfs<'a>(all: impl IntoIterator<Item = (u32, Option<&'a str>)>, emit: &mut impl FnMut(Vec<u8>)) {
     let write = |writer: &mut Writer, (table, name): (u32, Option<&str>)| {
         writer.u32(table);
         match name {
@@ -178,8 +175,7 @@ pub(super) mod tests {
     fn what_cannot_be_is_malformed() {
         let good = [5, 0, 1, 1, 0x81, 0, 0, 100, 7, 2, 0, 0, 0, 0, 1, 0, 0, 5, 220, 0, 0, 0, 10, 1, b'v'];
         let head = |what: What| [&[0, 0, 0, 0, 0, 0, 0, 9, 4, what as u8][..]].concat();
-        let is_good =
-            |record: &[u8]| decode(&[&head(What::Interfaces)[..], record].concat()).is_ok();
+        let is_good = |record: &[u8]| decode(&[&head(What::Interfaces)[..], record].concat()).is_ok();
         assert!(is_good(&good) && (1..good.len()).all(|end| !is_good(&good[..end])));
         let with = |at: usize, byte: u8| {
             let mut bad = good;
