@@ -226,9 +226,8 @@ impl Publisher {
         half6.routes(&view, most, reader, &mut self.counts);
         let round = Round { tables, view: &view, all: all || !self.started, most, neighbours: &neighbours };
         round.forget(&gone);
-        let mut in_vrfs = [Wanted::new(), Wanted::new()];
-        let [vrf4, vrf6] = &mut in_vrfs;
-        let more = round.publish(&mut vrfs, [vrf4, vrf6], reader, &mut self.counts);
+        let mut wanted = Wanted::new();
+        let more = round.publish(&mut vrfs, &mut wanted, reader, &mut self.counts);
         let more = more || !half4.dirty.is_empty() || !half6.dirty.is_empty();
         if self.found == Found::Swept && !more {
             self.found = Found::Known;
@@ -240,7 +239,7 @@ impl Publisher {
             // All groups have been looked at.
             self.wanted.clear();
         }
-        self.wanted.extend(wanted4.into_iter().chain(wanted6).chain(in_vrfs.into_iter().flatten()));
+        self.wanted.extend(wanted4.into_iter().chain(wanted6).chain(wanted));
         reader.quiescent();
         self.places.vrfs = vrfs;
         self.places.show();
