@@ -34,7 +34,8 @@ fn killed_in_a_change(stage: &Stage, change: impl FnOnce() -> Result<()>) -> Res
 
 fn names(stage: &Stage) -> Result<Vec<String>> {
     let rows = stage.router.rows("interfaces")?;
-    Ok(rows.iter().map(|row| format!("{} {}", row["name"], row["vrf"]).replace('"', "")).collect())
+    let all = rows.iter().map(|row| format!("{} {}", row["name"], row["vrf"]).replace('"', ""));
+    Ok(all.filter(|line| !line.starts_with("tap:")).collect())
 }
 
 /// Frames that an interface has received.
