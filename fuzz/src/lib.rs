@@ -7,7 +7,7 @@ use control::fpm::Session;
 use control::replicate::{Frames, Replica};
 use control::{Model, Tables};
 use elements::harness::{Bench, Setup};
-use fib::{Interfaces, Radix, RouteChange, RouteFile, RouteTable, Vrf};
+use fib::{Interfaces, Radix, RouteChange, RouteFile, Vrf};
 use io::memory::MemoryDevices;
 use io::pcap::Reader;
 use io::{Devices, Limits};
