@@ -4,7 +4,7 @@
 use crate::eal::{Eal, error_text};
 use crate::interface::Interface;
 use crate::pool::DpdkPool;
-use crate::queue::{DpdkRx, DpdkTx, Place};
+use crate::queue::{DpdkRx, DpdkTx, Ops, Place};
 use crate::raw;
 use io::{Claim, Limits, Link, OpenError, Port, PortStats, RxQueue, TxQueue};
 use packet::BufferSource;
@@ -283,10 +283,11 @@ impl DpdkPort {
     fn drain(&self) {
         const BURSTS: usize = 256;
         let mut packets = [std::ptr::null_mut(); 32];
+        let ops = Ops::new(self.id);
         for queue in 0..self.device_rx_queues {
             for _ in 0..BURSTS {
                 // SAFETY: the port is started and no queue of it is out; there is room for 32 pointers.
-                let n = unsafe { raw::rb_rx_burst(self.id, queue, packets.as_mut_ptr(), 32) };
+                let n = unsafe { ops.receive(queue, packets.as_mut_ptr(), 32) };
                 for packet in &packets[..usize::from(n.min(32))] {
                     // SAFETY: the driver gave us the packet.
                     unsafe { raw::rb_free(*packet) };
@@ -299,7 +300,7 @@ impl DpdkPort {
         for queue in 0..self.queues.tx_queues {
             // Drivers look for buffers that the device is done with when they are called.
             // SAFETY: as above; no packets are given.
-            unsafe { raw::rb_tx_burst(self.id, queue, packets.as_mut_ptr(), 0) };
+            unsafe { ops.send(queue, packets.as_mut_ptr(), 0) };
         }
     }
 
@@ -310,7 +311,7 @@ impl DpdkPort {
     }
 
     fn place(&self, state: &State, queue: u16) -> Place {
-        Place { port: self.id, queue, pool: self.pool.clone(), _alive: state.alive.clone() }
+        Place { ops: Ops::new(self.id), queue, pool: self.pool.clone(), _alive: state.alive.clone() }
     }
 }
 

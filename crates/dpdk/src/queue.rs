@@ -18,10 +18,46 @@ const SHORTEST: u16 = 14;
 
 const _: () = assert!(packet::RX_RSS_HASH == raw::RB_RX_RSS_HASH);
 
+/// What a port's queues are worked with: the driver's functions.
+#[derive(Clone, Copy)]
+pub(crate) struct Ops(*const raw::rb_ops);
+
+// SAFETY: one of a table's rows that stay where they are, which any thread may read.
+unsafe impl Send for Ops {}
+
+impl Ops {
+    /// Those of this port.
+    pub fn new(port: u16) -> Ops {
+        // SAFETY: the number is that of a port, all of which are in the table.
+        Ops(unsafe { raw::rb_ops(port) })
+    }
+
+    /// As `rte_eth_rx_burst`.
+    ///
+    /// # Safety
+    /// The port is open and has this receive queue, which nobody else uses meanwhile; there is room for `n` pointers.
+    #[inline(always)]
+    pub unsafe fn receive(self, queue: u16, packets: *mut *mut raw::rte_mbuf, n: u16) -> u16 {
+        // SAFETY: as asked of the caller.
+        unsafe { raw::rb_rx_burst(self.0, usize::from(queue), packets, n) }
+    }
+
+    /// As `rte_eth_tx_burst`.
+    ///
+    /// # Safety
+    /// The port is open and has this transmit queue, which nobody else uses meanwhile; there are `n` packets, which are the
+    /// caller's, and the first of them, as many as is returned, no longer are.
+    #[inline(always)]
+    pub unsafe fn send(self, queue: u16, packets: *mut *mut raw::rte_mbuf, n: u16) -> u16 {
+        // SAFETY: as asked of the caller.
+        unsafe { raw::rb_tx_burst(self.0, usize::from(queue), packets, n) }
+    }
+}
+
 /// Which queue of which port, and what keeps both usable.
 #[repr(C)]
 pub(crate) struct Place {
-    pub port: u16,
+    pub ops: Ops,
     pub queue: u16,
     pub pool: Arc<DpdkPool>,
     /// The port does not close while a queue holds a clone of this. Last, so that it is let go of last.
@@ -33,11 +69,13 @@ pub(crate) struct Place {
 pub(crate) struct DpdkRx {
     /// Packets received but not yet asked for.
     ahead: Batch,
+    /// Whoever asks for enough gets what the driver brings: there is one queue to read, and nothing ahead.
+    is_straight: bool,
     /// The device computes flow hashes.
     hashes: bool,
+    place: Place,
     /// The device's queues that this one reads, in turn; nearly always one.
     reads: Box<[u16]>,
-    place: Place,
     turn: usize,
     losses: [(&'static str, u64); 2],
 }
@@ -45,6 +83,7 @@ pub(crate) struct DpdkRx {
 impl DpdkRx {
     pub(crate) fn new(place: Place, reads: Box<[u16]>, hashes: bool) -> DpdkRx {
         DpdkRx {
+            is_straight: reads.len() == 1,
             place,
             reads,
             turn: 0,
@@ -57,12 +96,11 @@ impl DpdkRx {
     /// Receives up to `max` packets, which the driver takes to be many.
     #[inline(always)]
     fn receive(&mut self, max: usize) -> Received {
-        let due = if self.hashes { Settle::KeepHash } else { Settle::ClearHash };
         let mut lost = 0;
         let fill = |slots: &mut [MaybeUninit<NonNull<Header>>]| {
-            let (port, queue) = (self.place.port, self.place.queue);
+            let Place { ops, queue, .. } = self.place;
             // SAFETY: the queue is ours alone and its port is open; there is room for as many pointers.
-            let n = unsafe { raw::rb_rx_burst(port, queue, slots.as_mut_ptr().cast(), slots.len() as u16) };
+            let n = unsafe { ops.receive(queue, slots.as_mut_ptr().cast(), slots.len() as u16) };
             let n = usize::from(n);
             // SAFETY: the driver wrote n pointers, no more than it was asked for, to packets that are ours now.
             let got: &mut [NonNull<Header>] =
@@ -74,6 +112,7 @@ impl DpdkRx {
             lost = n - kept;
             kept
         };
+        let due = if self.hashes { Settle::KeepHash } else { Settle::ClearHash };
         // SAFETY: after `are_plain` or `own` each pointer is a packet of its own in one buffer of its own; drivers take
         // buffers from the pool that their queue was set up with, which is ours, and set offsets and lengths.
         let batch = unsafe { Batch::receive_raw(max, due, fill) };
@@ -84,10 +123,7 @@ impl DpdkRx {
 impl RxQueue for DpdkRx {
     #[inline]
     fn rx(&mut self, max: usize) -> Received {
-        if max < LEAST || self.reads.len() > 1 || !self.ahead.is_empty() {
-            return self.rx_otherwise(max);
-        }
-        self.receive(max)
+        if max >= LEAST && self.is_straight { self.receive(max) } else { self.rx_otherwise(max) }
     }
 
     fn losses(&self) -> &[(&'static str, u64)] {
@@ -107,6 +143,7 @@ impl DpdkRx {
             self.ahead = std::mem::take(&mut got.batch);
         }
         let rest = self.ahead.split_off(max);
+        self.is_straight = self.reads.len() == 1 && rest.is_empty();
         Received { batch: std::mem::replace(&mut self.ahead, rest), ..got }
     }
 }
@@ -206,12 +243,11 @@ impl DpdkTx {
     #[inline(always)]
     fn send(&self, batch: Batch) -> Sent {
         let send = |packets: &mut [NonNull<Header>]| {
-            let (port, queue) = (self.place.port, self.place.queue);
+            let Place { ops, queue, .. } = self.place;
             // SAFETY: the queue is ours alone and its port is open. All packets are unshared, of one segment, without
             // flags that ask the driver for anything, and of our pool: `can_send` or `mend` saw to that, or no heap buffer
             // has ever been, and then all are of the only other pool that a process has (its name admits no second one).
-            let n =
-                unsafe { raw::rb_tx_burst(port, queue, packets.as_mut_ptr().cast(), packets.len() as u16) };
+            let n = unsafe { ops.send(queue, packets.as_mut_ptr().cast(), packets.len() as u16) };
             usize::from(n)
         };
         // SAFETY: the driver takes the first n packets and leaves the others alone; C does not unwind.

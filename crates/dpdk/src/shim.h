@@ -81,8 +81,10 @@ int rb_configure(uint16_t port, uint16_t rx_queues, uint16_t tx_queues, uint32_t
 int rb_rx_queue(uint16_t port, uint16_t queue, uint16_t descriptors, struct rte_mempool *pool);
 int rb_tx_queue(uint16_t port, uint16_t queue, uint16_t descriptors);
 
-uint16_t rb_rx_burst(uint16_t port, uint16_t queue, struct rte_mbuf **packets, uint16_t n);
-uint16_t rb_tx_burst(uint16_t port, uint16_t queue, struct rte_mbuf **packets, uint16_t n);
+struct rb_ops;
+const struct rb_ops *rb_ops(uint16_t port);
+uint16_t rb_rx_burst(const struct rb_ops *ops, size_t queue, struct rte_mbuf **packets, uint16_t n);
+uint16_t rb_tx_burst(const struct rb_ops *ops, size_t queue, struct rte_mbuf **packets, uint16_t n);
 /* All n or none: 0, or a negative number. */
 int rb_alloc(struct rte_mempool *pool, struct rte_mbuf **packets, unsigned int n);
 /* Buffers must be direct, unshared, one segment. */

@@ -100,7 +100,7 @@ fn one_queue_feeds_all_workers() {
     bed.bench.run().unwrap();
     let counter = bed.bench.router.find("s").unwrap();
     let stats = bed.bench.router.stats();
-    let packets: Vec<u64> = stats.iter().map(|w| w.nodes[counter.index()].packets.get()).collect();
+    let packets: Vec<u64> = stats.iter().map(|w| w.nodes[counter.index()].packets()).collect();
     assert_eq!(packets.iter().sum::<u64>(), 1000);
     assert!(packets.iter().all(|n| *n >= 150), "{packets:?}");
     bed.bench.end().unwrap();

@@ -11,7 +11,8 @@
 //! place instead of by copy use a [`Ticket`] to learn when a slot that they took out of use can be used again.
 //!
 //! [`PerWorker`] counters and the time-stamp counter ([`tsc`]) live here too, because every crate that touches
-//! a worker needs them; so do arrays on large pages ([`LargeSlice`], [`LargeArray`]).
+//! a worker needs them; so do arrays on large pages ([`LargeSlice`], [`LargeArray`])
+//! and values alone on their cache lines ([`Padded`]).
 //!
 //! # Checking
 //!
@@ -22,6 +23,7 @@
 //! ```
 
 mod domain;
+mod padded;
 mod pages;
 pub mod per_worker;
 mod prefetch;
@@ -30,6 +32,7 @@ mod table;
 mod tsc;
 
 pub use domain::{Reader, Ticket, ticket};
+pub use padded::Padded;
 pub use pages::{LargeArray, LargeSlice};
 pub use per_worker::{Accumulate, Count, PerWorker, Tally, WorkerCell};
 pub use prefetch::prefetch;

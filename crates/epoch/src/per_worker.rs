@@ -15,10 +15,7 @@ use std::ops::{Deref, Index};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// A cell alone on its cache lines (two, because of the adjacent-line prefetcher).
-#[derive(Debug, Default)]
-#[repr(align(128))]
-struct Padded<T>(T);
+use crate::padded::Padded;
 
 /// One cell per worker, padded to cache lines.
 ///

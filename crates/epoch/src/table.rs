@@ -6,6 +6,7 @@ use std::fmt;
 use std::ptr::NonNull;
 
 use crate::domain::{Reader, Ticket, oldest, ticket};
+use crate::padded::Padded;
 use crate::sync::{AtomicPtr, Mutex, Ordering, lock};
 
 /// A value read without locks and replaced by one writer at a time.
@@ -16,7 +17,8 @@ use crate::sync::{AtomicPtr, Mutex, Ordering, lock};
 pub struct Table<T> {
     /// Always from `Box::into_raw`, owned by the table, replaced only under the lock of `retired`.
     current: AtomicPtr<T>,
-    retired: Mutex<Vec<Retired<T>>>,
+    /// Elsewhere: who takes the lock must not take the line with `current` from the readers.
+    retired: Box<Padded<Mutex<Vec<Retired<T>>>>>,
 }
 
 /// An unlinked value, owned by the list that it is in, and the ticket drawn after its unlinking.
@@ -46,7 +48,10 @@ unsafe impl<T: Send + Sync> Sync for Table<T> {}
 impl<T> Table<T> {
     /// A table that holds `value`.
     pub fn new(value: T) -> Table<T> {
-        Table { current: AtomicPtr::new(Box::into_raw(Box::new(value))), retired: Mutex::new(Vec::new()) }
+        Table {
+            current: AtomicPtr::new(Box::into_raw(Box::new(value))),
+            retired: Box::new(Padded(Mutex::new(Vec::new()))),
+        }
     }
 
     /// The value now: one load, no lock. The reference lives until the reader's next quiescent point.

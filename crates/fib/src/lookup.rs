@@ -21,6 +21,9 @@ pub trait Fib<A: Address>: Send + Sync {
     /// only; the prefix of all addresses stands for any changes. One thread at a time may call this.
     fn update(&self, rib: &Rib<A>, changed: &[Prefix<A>]);
 
+    /// A hint: [`update`](Fib::update) is going to be called for this prefix.
+    fn prepare(&self, _prefix: Prefix<A>) {}
+
     /// The memory it holds, part by part.
     fn memory(&self) -> Vec<MemoryPart>;
 }

@@ -6,7 +6,7 @@ use std::fmt;
 use std::sync::atomic::{Ordering, fence};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use epoch::{Reader, Table};
+use epoch::{Padded, Reader, Table};
 use serde::Serialize;
 
 use crate::lookup::{Fib, MemoryPart};
@@ -44,6 +44,17 @@ pub enum RouteChange<A: Address> {
     Flush,
 }
 
+impl<A: Address> RouteChange<A> {
+    /// Whose route changes, if it is one route's.
+    fn prefix(&self) -> Option<Prefix<A>> {
+        match self {
+            RouteChange::Add(route) | RouteChange::Set(route) => Some(route.prefix),
+            RouteChange::Remove(prefix, _) => Some(*prefix),
+            RouteChange::Flush => None,
+        }
+    }
+}
+
 /// Why a change cannot be made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
@@ -72,6 +83,9 @@ pub struct ApplyError<A: Address> {
     pub error: ChangeError<A>,
 }
 
+/// So many changes ahead, memory is asked for.
+const AHEAD: usize = 4;
+
 /// After a transaction of more changes than this, the memory for its notes is given back.
 const KEPT: usize = 1024;
 
@@ -80,7 +94,8 @@ pub struct RouteTable<A: Address> {
     fib: Box<dyn Fib<A>>,
     /// The list in `State`, for readers.
     next_hops: Table<Vec<NextHop>>,
-    state: Mutex<State<A>>,
+    /// Readers must keep the line with the fields above.
+    state: Padded<Mutex<State<A>>>,
 }
 
 /// What only writers look at.
@@ -109,14 +124,14 @@ impl<A: Address> RouteTable<A> {
         RouteTable {
             fib: Box::new(fib),
             next_hops: Table::default(),
-            state: Mutex::new(State {
+            state: Padded(Mutex::new(State {
                 rib: Rib::new(),
                 next_hops: NextHops::default(),
                 changed: Vec::new(),
                 undo: Vec::new(),
                 given: 0,
                 watch: None,
-            }),
+            })),
         }
     }
 
@@ -125,7 +140,19 @@ impl<A: Address> RouteTable<A> {
         let state = &mut *self.state();
         let flushed = state.flushed_by(changes);
         state.changed.clear();
+        if let Some(prefix) = changes.first().and_then(RouteChange::prefix) {
+            state.rib.prefetch_slot(prefix);
+            self.fib.prepare(prefix);
+            state.rib.prefetch(prefix);
+        }
         for (index, change) in changes.iter().enumerate() {
+            let ahead = |count: usize| changes.get(index + count).and_then(RouteChange::prefix);
+            if let Some(prefix) = ahead(2 * AHEAD) {
+                state.rib.prefetch_slot(prefix);
+            }
+            if let Some(prefix) = ahead(AHEAD) {
+                state.rib.prefetch(prefix);
+            }
             if let Err(error) = state.change(change) {
                 state.take_back();
                 state.next_hops.take_back();

@@ -38,7 +38,7 @@ pub use tables::Tables;
 pub use time::{Clock, Nanos, SECOND, SIMULATED_START};
 
 /// Number of an element in its graph: its place in the flat configuration.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct NodeId(pub u32);
 
 impl NodeId {

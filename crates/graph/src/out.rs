@@ -3,6 +3,7 @@
 use crate::NodeId;
 use crate::element::{Cx, Element, Loss};
 use crate::engine::core::{Core, Sent, UNCONNECTED};
+use crate::engine::stats::NodeStats;
 use crate::notify::Notifier;
 use crate::time::Nanos;
 use epoch::tsc;
@@ -11,7 +12,8 @@ use packet::{Batch, Packet};
 /// Takes an element's emissions, losses and wishes during one call.
 pub struct Out<'a> {
     pub(crate) core: &'a mut Core,
-    pub(crate) node: NodeId,
+    /// The element that is called.
+    pub(crate) at: &'a NodeStats,
 }
 
 /// Where one packet of a split goes.
@@ -68,41 +70,46 @@ impl PackedWay {
 }
 
 impl Out<'_> {
+    #[inline]
+    fn node(&self) -> NodeId {
+        self.at.facts.node
+    }
+
     /// Sends packets on by an output. Emissions of one call are delivered in the order they were made, each with all
     /// its consequences before the next (depth first).
     #[inline(always)]
     pub fn emit(&mut self, output: usize, batch: Batch) {
         if !batch.is_empty() {
-            self.core.emit(self.node, output, batch);
+            self.core.emit(&self.at.facts, output, batch);
         }
     }
 
     /// True if the output is connected.
     #[inline]
     pub fn is_connected(&self, output: usize) -> bool {
-        self.core.wires.output(self.node, output).is_some()
+        self.core.wire(&self.at.facts, output).target().is_some()
     }
 
     /// Number of outputs.
     pub fn outputs(&self) -> usize {
-        self.core.wires.outputs(self.node)
+        self.core.wires.outputs(self.node())
     }
 
     /// Loses a packet for a reason.
     #[inline]
     pub fn lose(&mut self, packet: Packet, loss: Loss) {
-        self.core.lose(self.node, packet, loss);
+        self.core.lose(self.node(), packet, loss);
     }
 
     /// Loses all packets for one reason.
     pub fn lose_all(&mut self, batch: Batch, loss: Loss) {
-        self.core.count_loss(self.node, loss, batch.len());
+        self.core.count_loss(self.node(), loss, batch.len());
         batch.free();
     }
 
     /// Counts `n` losses of packets that never became packets here (a device had no buffer, a ring was full).
     pub fn count_loss(&mut self, loss: Loss, n: usize) {
-        self.core.count_loss(self.node, loss, n);
+        self.core.count_loss(self.node(), loss, n);
     }
 
     /// Sends a packet to an optional output, or loses it for the reason if that output is not connected. Such packets
@@ -110,22 +117,22 @@ impl Out<'_> {
     #[inline]
     pub fn reject(&mut self, output: usize, packet: Packet, loss: Loss) {
         if self.is_connected(output) {
-            self.core.aside(self.node, output, packet);
+            self.core.aside(self.node(), output, packet);
         } else {
-            self.core.lose(self.node, packet, loss);
+            self.core.lose(self.node(), packet, loss);
         }
     }
 
     /// Says that `n` packets came into being here: received, generated, copied.
     #[inline]
     pub fn made(&mut self, n: usize) {
-        self.core.made(self.node, n);
+        self.at.made.add(n as u64);
     }
 
     /// Says that `n` packets left for good here: a device or a file took them.
     #[inline]
     pub fn gone(&mut self, n: usize) {
-        self.core.gone(self.node, n);
+        self.at.gone.add(n as u64);
     }
 
     /// Frees packets whose way ends here on purpose (`Discard`).
@@ -151,7 +158,7 @@ impl Out<'_> {
     ) {
         if facts.len() < batch.len() {
             let rest = batch.split_off(facts.len());
-            self.core.lose_engine(self.node, rest, UNCONNECTED);
+            self.core.lose_engine(self.node(), rest, UNCONNECTED);
         }
         // Kept between calls: clearing a fresh array would cost more than the split.
         let mut ways = std::mem::take(&mut self.core.ways);
@@ -164,13 +171,13 @@ impl Out<'_> {
         }));
         match PackedWay(any).unpack() {
             // The same way for each, if no bit is in some and not in others.
-            Way::Port(port) if all == any => self.core.emit(self.node, port, batch),
+            Way::Port(port) if all == any => self.core.emit(&self.at.facts, port, batch),
             // No port is above the bits of all together, nor below those that all have.
             // Of no packets there is nothing to deal.
             Way::Port(highest) if highest < MOST_BINS && !batch.is_empty() => {
-                self.core.deal(self.node, batch, &ways, all as usize, highest);
+                self.core.deal(&self.at.facts, batch, &ways, all as usize, highest);
             }
-            _ => self.core.scatter(self.node, batch, &ways),
+            _ => self.core.scatter(&self.at.facts, batch, &ways),
         }
         self.core.ways = ways;
     }
@@ -178,17 +185,17 @@ impl Out<'_> {
     /// Asks for another run of this element's task as soon as its turn comes.
     #[inline]
     pub fn wake(&mut self) {
-        self.core.wake(self.node);
+        self.core.wake(self.node());
     }
 
     /// Asks for a run at this time; replaces the element's earlier wish.
     pub fn wake_at(&mut self, time: Nanos) {
-        self.core.timers.set(self.node, time);
+        self.core.timers.set(self.node(), time);
     }
 
     /// Gives up the wish for a run at some time.
     pub fn cancel_timer(&mut self) {
-        self.core.timers.cancel(self.node);
+        self.core.timers.cancel(self.node());
     }
 
     /// In a pull: there is something, but not before this time. The task that pulls will be run then.
@@ -198,7 +205,7 @@ impl Out<'_> {
 
     /// Free places of the storages downstream of this source: the largest room of any, `usize::MAX` if there are none.
     pub fn room(&self) -> usize {
-        self.core.downstream_room(self.node)
+        self.core.downstream_room(self.node())
     }
 
     /// A storage has become non-empty: wakes the tasks that pull from it.
@@ -217,18 +224,18 @@ impl Out<'_> {
         if batch.is_empty() {
             return;
         }
-        match self.core.wires.output(self.node, output) {
+        match self.core.wire(&self.at.facts, output).target() {
             Some(to) if worker != self.core.worker && !self.core.has_home(to) => {
                 self.core.hand_off(worker, Sent { to: to.local(), batch });
             }
-            _ => self.core.emit(self.node, output, batch),
+            _ => self.core.emit(&self.at.facts, output, batch),
         }
     }
 
     /// Hands packets to the same element on another worker, into its input `input`.
     pub fn push_on(&mut self, worker: usize, input: usize, batch: Batch) {
         if !batch.is_empty() {
-            let to = crate::wires::Target::new(self.node, input);
+            let to = crate::wires::Target::new(self.node(), input);
             self.core.hand_off(worker, Sent { to, batch });
         }
     }
@@ -242,25 +249,27 @@ impl Out<'_> {
 /// The way upstream, for pulls.
 pub struct Up<'a> {
     pub(crate) slots: &'a mut [Option<Box<dyn Element>>],
+    pub(crate) rows: &'a [NodeStats],
     pub(crate) node: NodeId,
 }
 
 impl Up<'_> {
     /// Pulls up to `max` packets from a pull input.
     pub fn pull(&mut self, input: usize, max: usize, cx: &Cx<'_>, out: &mut Out<'_>) -> Batch {
-        let Some(from) = out.core.wires.input(self.node, input) else { return Batch::empty() };
+        let Some(from) = out.core.wires.input(self.node, input).target() else { return Batch::empty() };
         let (node, port) = (from.node(), from.port());
+        let Some(at) = self.rows.get(node.index()) else { return Batch::empty() };
         // An element that is out of its slot is on this very pull path; the plan refuses such loops.
         let Some(mut element) = self.slots.get_mut(node.index()).and_then(Option::take) else {
             return Batch::empty();
         };
         let began = out.core.timed.then(|| (tsc(), std::mem::take(&mut out.core.nested_cycles)));
-        let mut up = Up { slots: self.slots, node };
-        let mut nested = Out { core: out.core, node };
+        let mut up = Up { slots: self.slots, rows: self.rows, node };
+        let mut nested = Out { core: out.core, at };
         let batch = element.pull(port, max, cx, &mut up, &mut nested);
         out.core.flush_aside();
         self.slots[node.index()] = Some(element);
-        out.core.count_pull(node, batch.len(), began);
+        out.core.count_pull(at, batch.len(), began);
         batch
     }
 

@@ -4,7 +4,6 @@ use crate::NodeId;
 
 /// Set in a target whose element lives on another worker.
 const REMOTE: u64 = 1 << 63;
-const NONE: u64 = u64::MAX;
 
 /// An element's port, packed in one word: stored in pieces it would stall the load that follows (store forwarding).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -41,6 +40,33 @@ impl Target {
     }
 }
 
+/// Where a port leads: to a port, or to none.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Wire(u64);
+
+impl Wire {
+    /// Leads nowhere.
+    pub const NONE: Wire = Wire(u64::MAX);
+
+    /// The port at its end.
+    #[inline]
+    pub fn target(self) -> Option<Target> {
+        (self != Wire::NONE).then_some(Target(self.0))
+    }
+
+    /// The port at its end, if its element lives on this worker. One look at the sign, which no other wire lacks.
+    #[inline]
+    pub fn local(self) -> Option<Target> {
+        (self.0 & REMOTE == 0).then_some(Target(self.0))
+    }
+}
+
+impl Default for Wire {
+    fn default() -> Wire {
+        Wire::NONE
+    }
+}
+
 /// One worker's view of all connections.
 #[derive(Clone, Debug, Default)]
 pub struct Wires {
@@ -52,9 +78,7 @@ pub struct Wires {
 struct Side {
     /// First entry of each node, and one more at the end.
     base: Vec<u32>,
-    targets: Vec<u64>,
-    /// What port 0 of each node leads to: for most elements that is all there is.
-    zero: Vec<u64>,
+    wires: Vec<Wire>,
 }
 
 impl Side {
@@ -65,8 +89,7 @@ impl Side {
             total += n;
             base.push(u32::try_from(total).unwrap_or(u32::MAX));
         }
-        let zero = vec![NONE; base.len() - 1];
-        Side { base, targets: vec![NONE; total], zero }
+        Side { base, wires: vec![Wire::NONE; total] }
     }
 
     #[inline]
@@ -78,22 +101,13 @@ impl Side {
     }
 
     #[inline]
-    fn get(&self, node: NodeId, port: usize) -> Option<Target> {
-        let t = match port {
-            0 => *self.zero.get(node.index())?,
-            _ => *self.targets.get(self.index(node, port)?)?,
-        };
-        (t != NONE).then_some(Target(t))
+    fn get(&self, node: NodeId, port: usize) -> Wire {
+        self.index(node, port).and_then(|i| self.wires.get(i)).copied().unwrap_or_default()
     }
 
-    fn set(&mut self, node: NodeId, port: usize, target: u64) {
-        if let Some(place) = self.index(node, port).and_then(|i| self.targets.get_mut(i)) {
-            *place = target;
-            if port == 0
-                && let Some(zero) = self.zero.get_mut(node.index())
-            {
-                *zero = target;
-            }
+    fn set(&mut self, node: NodeId, port: usize, wire: Wire) {
+        if let Some(place) = self.index(node, port).and_then(|i| self.wires.get_mut(i)) {
+            *place = wire;
         }
     }
 
@@ -111,23 +125,23 @@ impl Wires {
 
     /// Packets leaving `from` by output `output` enter `to`; `remote` if that lives on another worker.
     pub fn connect_push(&mut self, from: NodeId, output: usize, to: Target, remote: bool) {
-        self.outputs.set(from, output, to.0 | if remote { REMOTE } else { 0 });
+        self.outputs.set(from, output, Wire(to.0 | if remote { REMOTE } else { 0 }));
     }
 
     /// Pulls at input `input` of `to` go to the port `from`.
     pub fn connect_pull(&mut self, to: NodeId, input: usize, from: Target) {
-        self.inputs.set(to, input, from.0);
+        self.inputs.set(to, input, Wire(from.0));
     }
 
-    /// Where packets go that leave by an output; `None` if it is not connected or is a pull output.
+    /// Where packets go that leave by an output; nowhere if it is not connected or is a pull output.
     #[inline]
-    pub fn output(&self, node: NodeId, output: usize) -> Option<Target> {
+    pub fn output(&self, node: NodeId, output: usize) -> Wire {
         self.outputs.get(node, output)
     }
 
     /// Whom to ask at a pull input.
     #[inline]
-    pub fn input(&self, node: NodeId, input: usize) -> Option<Target> {
+    pub fn input(&self, node: NodeId, input: usize) -> Wire {
         self.inputs.get(node, input)
     }
 

@@ -61,12 +61,18 @@ impl Batch {
 
     /// Puts the headers in order if that is still due.
     #[inline(always)]
-    fn settle(&self) {
+    pub(crate) fn settle(&self) {
         if let Some(frame) = &self.0
             && frame.due.get().is_some()
         {
             frame.settle();
         }
+    }
+
+    /// What is due before anybody looks at the headers, for whoever does it from now on.
+    #[inline(always)]
+    pub(crate) fn take_due(&mut self) -> Option<Settle> {
+        self.0.as_mut().and_then(|frame| frame.due.take())
     }
 
     /// Appends a packet.
@@ -126,92 +132,6 @@ impl Batch {
     #[inline]
     pub fn iter_mut(&mut self) -> std::slice::IterMut<'_, Packet> {
         self.as_mut_slice().iter_mut()
-    }
-
-    /// Keeps the packets for which `keep` says so, in order, and hands the others to `removed`, after all have been
-    /// looked at.
-    #[inline]
-    pub fn retain(&mut self, mut keep: impl FnMut(&mut Packet) -> bool, mut removed: impl FnMut(Packet)) {
-        self.retain_ok(|packet| if keep(packet) { Ok(()) } else { Err(()) }, |packet, ()| removed(packet));
-    }
-
-    /// [`retain`](Self::retain), with the reason why a packet goes.
-    #[inline]
-    pub fn retain_ok<R: Copy>(
-        &mut self,
-        keep: impl FnMut(&mut Packet) -> Result<(), R>,
-        mut removed: impl FnMut(Packet, R),
-    ) {
-        self.sift(keep, |packet, reason| {
-            removed(packet, reason);
-            None
-        });
-    }
-
-    /// Looks at each packet, and then, in order, again at those for which the first look found a reason: the second one
-    /// gives a packet back, which keeps its place, or sees to its end.
-    ///
-    /// The first look is a short loop without calls that need registers saved: what is seldom belongs in the second.
-    #[inline]
-    pub fn sift<R: Copy>(
-        &mut self,
-        first: impl FnMut(&mut Packet) -> Result<(), R>,
-        second: impl FnMut(Packet, R) -> Option<Packet>,
-    ) {
-        self.sift_many::<4, _>(|_| false, first, second);
-    }
-
-    /// [`sift`](Self::sift) that looks at `N` packets together as long as there are so many: true from `many` means that
-    /// they are done with, false that it has changed nothing and each is to be looked at by `first`.
-    #[inline(always)]
-    pub fn sift_many<const N: usize, R: Copy>(
-        &mut self,
-        mut many: impl FnMut(&mut [Packet; N]) -> bool,
-        mut first: impl FnMut(&mut Packet) -> Result<(), R>,
-        second: impl FnMut(Packet, R) -> Option<Packet>,
-    ) {
-        let mut reasons = [const { MaybeUninit::uninit() }; MAX];
-        let mut n = 0;
-        let mut one = |packet: &mut Packet| {
-            if let Err(reason) = first(packet) {
-                // At most one for each packet, of which there are at most MAX. Packets are told apart by their headers:
-                // a number to count along would cost the loop an instruction.
-                reasons[n % MAX].write((NonNull::from(packet.header()), reason));
-                n += 1;
-            }
-        };
-        let (groups, rest) = self.as_mut_slice().as_chunks_mut::<N>();
-        for packets in groups {
-            if !many(packets) {
-                packets.iter_mut().for_each(&mut one);
-            }
-        }
-        rest.iter_mut().for_each(&mut one);
-        if n > 0 {
-            // SAFETY: the first n were written just now.
-            let reasons = unsafe { std::slice::from_raw_parts(reasons.as_ptr().cast(), n.min(MAX)) };
-            self.sift_again(reasons, second);
-        }
-    }
-
-    /// `reasons`: which packets are looked at again, in their order, and why.
-    #[cold]
-    #[inline(never)]
-    fn sift_again<R: Copy>(
-        &mut self,
-        reasons: &[(NonNull<Header>, R)],
-        mut second: impl FnMut(Packet, R) -> Option<Packet>,
-    ) {
-        let mut reasons = reasons.iter().copied().peekable();
-        for packet in std::mem::take(self) {
-            let kept = match reasons.next_if(|(header, _)| *header == NonNull::from(packet.header())) {
-                Some((_, reason)) => second(packet, reason),
-                None => Some(packet),
-            };
-            if let Some(packet) = kept {
-                self.push(packet);
-            }
-        }
     }
 
     /// Splits off the packets from index `at` on.

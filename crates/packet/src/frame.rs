@@ -36,25 +36,39 @@ impl Frame {
     }
 }
 
-/// A thread's frames without packets. A plain array behind a plain cell: every batch passes here twice.
+/// A thread's frames without packets. A plain array behind a plain cell that nothing has to be done for when the thread
+/// ends: every batch passes here twice.
 struct Kept {
+    /// [`NEW`] before the first frame, [`CLOSED`] once the thread ends.
     len: Cell<usize>,
     frames: UnsafeCell<[MaybeUninit<Box<Frame>>; KEPT]>,
 }
 
+/// In place of a number of frames: there have been none yet.
+const NEW: usize = usize::MAX;
+/// In place of a number of frames: none are to be kept.
+const CLOSED: usize = usize::MAX - 1;
+
+/// Frees a thread's frames when it ends.
+struct Closing;
+
 thread_local! {
     static FRAMES: Kept =
-        const { Kept { len: Cell::new(0), frames: UnsafeCell::new([const { MaybeUninit::uninit() }; KEPT]) } };
+        const { Kept { len: Cell::new(NEW), frames: UnsafeCell::new([const { MaybeUninit::uninit() }; KEPT]) } };
+    static CLOSING: Closing = const { Closing };
 }
 
 impl Kept {
     #[inline(always)]
     fn pop(&self) -> Option<Box<Frame>> {
-        let len = self.len.get().checked_sub(1)?;
-        self.len.set(len);
+        let last = self.len.get().wrapping_sub(1);
+        if last >= KEPT {
+            return None;
+        }
+        self.len.set(last);
         // SAFETY: slots below the old `len` (at most KEPT) are initialised, and this one is now above it: moved out once.
         // The cell is this thread's alone and no reference into it outlives a call.
-        Some(unsafe { (*self.frames.get()).get_unchecked(len).assume_init_read() })
+        Some(unsafe { (*self.frames.get()).get_unchecked(last).assume_init_read() })
     }
 
     #[inline(always)]
@@ -64,22 +78,45 @@ impl Kept {
             // SAFETY: see `pop`.
             unsafe { (*self.frames.get()).get_unchecked_mut(len).write(frame) };
             self.len.set(len + 1);
+        } else {
+            self.push_otherwise(frame);
         }
+    }
+
+    /// [`push`](Self::push) of the first frame, or of one too many.
+    #[cold]
+    #[inline(never)]
+    fn push_otherwise(&self, frame: Box<Frame>) {
+        if self.open() {
+            self.push(frame);
+        }
+    }
+
+    /// Before the first frame: sees to it that frames are freed when the thread ends. False if it is not the first.
+    fn open(&self) -> bool {
+        let is_new = self.len.get() == NEW;
+        if is_new {
+            self.len.set(if CLOSING.try_with(|_| ()).is_ok() { 0 } else { CLOSED });
+        }
+        is_new
     }
 }
 
-impl Drop for Kept {
+impl Drop for Closing {
     fn drop(&mut self) {
-        while let Some(frame) = self.pop() {
-            drop(frame);
-        }
+        FRAMES.with(|kept| {
+            while let Some(frame) = kept.pop() {
+                drop(frame);
+            }
+            kept.len.set(CLOSED);
+        });
     }
 }
 
 /// A frame without packets.
 #[inline(always)]
 pub(crate) fn take() -> Box<Frame> {
-    FRAMES.try_with(Kept::pop).ok().flatten().unwrap_or_else(make)
+    FRAMES.with(Kept::pop).unwrap_or_else(make)
 }
 
 #[cold]
@@ -91,6 +128,5 @@ fn make() -> Box<Frame> {
 /// Keeps a frame without packets for the next batch.
 #[inline(always)]
 pub(crate) fn recycle(frame: Box<Frame>) {
-    // During thread exit the list may be gone: then the frame is simply freed.
-    let _ = FRAMES.try_with(|kept| kept.push(frame));
+    FRAMES.with(|kept| kept.push(frame));
 }

@@ -10,7 +10,7 @@
 //!
 //! * [`lanes`] works on the same field of several packets at once.
 //!
-//! `unsafe` lives in `packet`, `batch`, `frame`, `settle`, `together`, `pool`, `header` and `lanes` only.
+//! `unsafe` lives in `packet`, `batch`, `frame`, `settle`, `sift`, `together`, `pool`, `header` and `lanes` only.
 
 pub mod anno;
 mod batch;
@@ -20,6 +20,7 @@ pub mod lanes;
 mod packet;
 mod pool;
 mod settle;
+mod sift;
 mod together;
 pub mod wire;
 
@@ -28,4 +29,4 @@ pub use batch::{Batch, BatchIntoIter};
 pub use header::{Header, PRIVATE_SIZE};
 pub use packet::{Packet, unaccounted};
 pub use pool::{BufferSource, ForeignPool, HeapPool, Pool, heap_used, install_foreign};
-pub use settle::{RX_RSS_HASH, Settle};
+pub use settle::{Marks, RX_RSS_HASH, Settle};

@@ -2,6 +2,7 @@
 #![allow(unsafe_code)]
 
 use crate::header::Header;
+use crate::packet::Packet;
 use std::ptr::NonNull;
 
 /// `RTE_MBUF_F_RX_RSS_HASH`: the device has computed the flow hash.
@@ -80,10 +81,60 @@ unsafe fn clear_hashes(headers: &[NonNull<Header>]) {
     }
 }
 
+/// What a look at `N` packets together brings to be noted of them.
+#[derive(Clone, Copy, Debug)]
+pub struct Marks<const N: usize> {
+    /// Offset of the network header in [`Packet::data`].
+    pub network: u16,
+    /// Offset of the transport header there.
+    pub transport: u16,
+    /// Destination IPv4 addresses (host byte order).
+    pub destinations: [u32; N],
+}
+
+impl<const N: usize> Marks<N> {
+    /// Notes them of packets that are in order.
+    #[inline(always)]
+    pub(crate) fn note(&self, packets: &mut [Packet; N]) {
+        for (packet, destination) in packets.iter_mut().zip(self.destinations) {
+            packet.set_network_offset(usize::from(self.network));
+            packet.set_transport_offset(usize::from(self.transport));
+            packet.set_dst_ip(destination);
+        }
+    }
+
+    /// Notes them of packets for which [`Settle::ClearHash`] is due, and does that, with fewer stores than one after the
+    /// other.
+    #[inline(always)]
+    pub(crate) fn note_and_settle(&self, packets: &mut [Packet; N]) {
+        for (packet, destination) in packets.iter_mut().zip(self.destinations) {
+            let h = packet.header_mut();
+            let start = h.data_off;
+            (h.port, h.packet_type) = (start, 0);
+            let [a, b] = start.wrapping_add(self.transport).to_ne_bytes();
+            let mark = u64::from_ne_bytes([a, b, 0, 0, 0, 0, 0, 0]);
+            // SAFETY: the eight bytes from `vlan_tci` on are it, `hash_lo` and half of `hash_hi`, all within the header,
+            // which is ours alone, and any bytes make such numbers.
+            unsafe {
+                std::ptr::from_mut(h)
+                    .byte_add(std::mem::offset_of!(Header, vlan_tci))
+                    .cast::<u64>()
+                    .write_unaligned(mark);
+            }
+            (h.hash_hi, h.vlan_tci_outer) = (destination, start.wrapping_add(self.network));
+        }
+    }
+}
+
+const _: () = {
+    assert!(std::mem::offset_of!(Header, hash_lo) == std::mem::offset_of!(Header, vlan_tci) + 2);
+    assert!(std::mem::offset_of!(Header, hash_hi) == std::mem::offset_of!(Header, vlan_tci) + 6);
+};
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Batch, Pool};
+    use crate::{Batch, Packet, Pool};
 
     /// Two packets as a driver may leave them, the second without a hash of the device.
     fn received(pool: &Pool, due: Settle) -> Batch {
@@ -109,7 +160,7 @@ mod tests {
     type Marks = ([Option<usize>; 3], [u32; 3]);
 
     fn marks(batch: &Batch) -> Vec<Marks> {
-        let of = |p: &crate::Packet| {
+        let of = |p: &Packet| {
             let marked = [p.mac_offset(), p.network_offset(), p.transport_offset()];
             (marked, [p.next_hop(), p.dst_ip(), p.flow_hash()])
         };
@@ -133,8 +184,43 @@ mod tests {
             batch.free();
             let packets: Vec<_> = received(&pool, due).into_iter().collect();
             assert_eq!(packets[0].flow_hash(), hashes[0]);
-            packets.into_iter().for_each(crate::Packet::free);
+            packets.into_iter().for_each(Packet::free);
         }
+        assert_eq!(pool.in_use(), 0);
+    }
+
+    /// What each of two packets has after a look at both together, or at each alone, that wants this noted.
+    fn marked(pool: &Pool, due: Settle, together: bool) -> Vec<Marks> {
+        let mut batch = received(pool, due);
+        let found = super::Marks { network: 14, transport: 34, destinations: [0x0a00_0001, 0x0a00_0002] };
+        let first = |packet: &mut Packet| {
+            let clean = (packet.mac_offset(), packet.network_offset(), packet.dst_ip()) == (Some(0), None, 0);
+            if clean { Ok(()) } else { Err(()) }
+        };
+        batch.sift_marking(|_: &mut [Packet; 2]| together.then_some(found), first, |_, ()| None);
+        let marks = marks(&batch);
+        batch.free();
+        marks
+    }
+
+    #[test]
+    fn what_a_look_finds_is_noted_with_what_is_due() {
+        let pool = Pool::heap(8, 256);
+        for (due, hashes) in [(Settle::ClearHash, [0, 0]), (Settle::KeepHash, [0xabcd, 0])] {
+            let noted = |i: usize| ([Some(0), Some(14), Some(34)], [0, 0x0a00_0001 + i as u32, hashes[i]]);
+            assert_eq!(marked(&pool, due, true), [noted(0), noted(1)]);
+            assert_eq!(marked(&pool, due, false), hashes.map(|hash| ([Some(0), None, None], [0, 0, hash])));
+        }
+        assert_eq!(pool.in_use(), 0);
+    }
+
+    #[test]
+    fn packets_of_no_group_are_settled() {
+        let pool = Pool::heap(8, 256);
+        let mut batch = received(&pool, Settle::ClearHash);
+        batch.sift_marking(|_: &mut [Packet; 4]| None, |_| Ok::<(), ()>(()), |packet, ()| Some(packet));
+        assert_eq!(marks(&batch), [([Some(0), None, None], [0, 0, 0]); 2]);
+        batch.free();
         assert_eq!(pool.in_use(), 0);
     }
 
@@ -145,7 +231,7 @@ mod tests {
         batch.as_mut_slice()[0].set_dst_ip(77);
         let mut other = received(&pool, Settle::ClearHash);
         batch.append(&mut other);
-        assert_eq!(batch.iter().map(crate::Packet::dst_ip).collect::<Vec<_>>(), [77, 0, 0, 0]);
+        assert_eq!(batch.iter().map(Packet::dst_ip).collect::<Vec<_>>(), [77, 0, 0, 0]);
         let more = pool.packet(&[3; 60]).unwrap().into_raw();
         // SAFETY: it came from a packet just now.
         unsafe {
@@ -154,7 +240,7 @@ mod tests {
                 1
             });
         }
-        assert_eq!(batch.iter().map(crate::Packet::dst_ip).collect::<Vec<_>>(), [77, 0, 0, 0, 0]);
+        assert_eq!(batch.iter().map(Packet::dst_ip).collect::<Vec<_>>(), [77, 0, 0, 0, 0]);
         assert_eq!(marks(&batch)[..4], [77, 0, 0, 0].map(|dst| ([Some(0), None, None], [0, dst, 0])));
         batch.free();
         assert_eq!(pool.in_use(), 0);
@@ -169,7 +255,7 @@ mod tests {
             batch.send_raw(|raw| {
                 for header in &*raw {
                     assert_eq!((header.as_ref().port, header.as_ref().hash_hi), (7, 9));
-                    crate::Packet::from_raw(*header).free();
+                    Packet::from_raw(*header).free();
                 }
                 raw.len()
             })
@@ -184,7 +270,7 @@ mod tests {
         // SAFETY: the first packet is taken and given back to the pool.
         let (sent, rest) = unsafe {
             batch.send_raw(|raw| {
-                crate::Packet::from_raw(raw[0]).free();
+                Packet::from_raw(raw[0]).free();
                 1
             })
         };

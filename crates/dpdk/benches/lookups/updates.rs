@@ -14,11 +14,13 @@ use crate::traffic::SEED;
 use crate::{Options, hop, pin};
 
 /// How long the reader's rate is taken, with and without updates in turn.
-const SPAN: Duration = Duration::from_millis(300);
-/// Pairs of spans.
-const PAIRS: usize = 7;
+const SPAN: Duration = Duration::from_millis(40);
+/// Rounds of spans: short ones, so that all of a round see the same of what else runs.
+const ROUNDS: usize = 41;
 /// The largest batch of lookups in `rte_fib`.
 const MOST: usize = 256;
+/// Changes of a large transaction; divides [`BURST`].
+const TOGETHER: usize = 64;
 /// Updates between two looks at the clock.
 const BURST: usize = 256;
 
@@ -50,19 +52,31 @@ impl Writer for Direct<'_> {
 struct Transactions<'t> {
     table: &'t RouteTable<u32>,
     routes: &'t [Route<u32>],
+    /// Changes of a transaction, and those that wait for theirs to be complete.
+    size: usize,
+    changes: Vec<RouteChange<u32>>,
+}
+
+impl<'t> Transactions<'t> {
+    fn new(table: &'t RouteTable<u32>, routes: &'t [Route<u32>], size: usize) -> Transactions<'t> {
+        Transactions { table, routes, size, changes: Vec::with_capacity(size) }
+    }
 }
 
 impl Writer for Transactions<'_> {
     fn update(&mut self, index: usize, hop: Option<NextHopId>) {
         let mut route = self.routes[index];
-        let change = match hop {
+        self.changes.push(match hop {
             Some(hop) => {
                 route.next_hop.port = hop.index() as u32;
                 RouteChange::Set(route)
             }
             None => RouteChange::Remove(route.prefix, None),
-        };
-        self.table.apply(&[change]).expect("the route is there");
+        });
+        if self.changes.len() == self.size {
+            self.table.apply(&self.changes).expect("the routes are there");
+            self.changes.clear();
+        }
     }
 }
 
@@ -117,6 +131,18 @@ fn write(writer: &mut dyn Writer, kind: Kind, routes: &[Route<u32>], next_hops: 
     made
 }
 
+/// Computes for [`SPAN`], without memory.
+fn compute() {
+    let start = Instant::now();
+    let mut state = SEED;
+    while start.elapsed() < SPAN {
+        for step in 0..10_000 {
+            state = state.wrapping_mul(0x9E37_79B9_7F4A_7C15).rotate_left(7) ^ step;
+        }
+        std::hint::black_box(state);
+    }
+}
+
 /// Looks up a batch.
 type LookUp<'l> = &'l (dyn Fn(&mut Reader, &mut [Option<NextHopId>], &[u32]) + Sync);
 
@@ -127,13 +153,32 @@ struct Reading<'r> {
     addresses: &'r [u32],
 }
 
-/// Updates of `writer` beside lookups of a thread of its own, on a core of its own. `elsewhere` updates a table that nobody
-/// reads: what lookups lose beside it they lose to the machine, whose cores may be two threads of one.
+/// All updates that are measured, and their names.
+const KINDS: [(Kind, &str); 2] =
+    [(Kind::Change, "next hops changed"), (Kind::Flap, "routes withdrawn and announced")];
+
+/// Looks up until it is done.
+fn read(addresses: &[u32], batch: usize, look_up: LookUp<'_>, done: &AtomicBool, looked_up: &AtomicU64) {
+    let mut reader = Reader::new();
+    let mut hops = vec![None; batch];
+    while !done.load(Ordering::Relaxed) {
+        for addresses in addresses.chunks_exact(batch) {
+            look_up(&mut reader, &mut hops, addresses);
+            reader.quiescent();
+            looked_up.fetch_add(batch as u64, Ordering::Relaxed);
+        }
+    }
+}
+
+/// Updates of `writer` beside lookups of a thread of its own, on a core of its own. What lookups lose beside a thread that
+/// only computes they lose to the machine, whose cores may be two threads of one; what they lose beside `elsewhere`, which
+/// updates a table that nobody reads, to caches in common, too.
 fn measure(
     report: &Report,
     name: &str,
     reading: &Reading<'_>,
     look_up: LookUp<'_>,
+    kinds: &[(Kind, &str)],
     writer: &mut dyn Writer,
     mut elsewhere: Option<&mut dyn Writer>,
 ) -> Result<(), String> {
@@ -142,25 +187,16 @@ fn measure(
     std::thread::scope(|scope| {
         let reading = scope.spawn(|| {
             let pinned = pin(options.core);
-            let mut reader = Reader::new();
-            let mut hops = vec![None; options.batch];
             ready.wait();
-            while !done.load(Ordering::Relaxed) {
-                for batch in addresses.chunks_exact(options.batch) {
-                    look_up(&mut reader, &mut hops, batch);
-                    reader.quiescent();
-                    looked_up.fetch_add(options.batch as u64, Ordering::Relaxed);
-                }
-            }
+            read(addresses, options.batch, look_up, &done, &looked_up);
             pinned
         });
         ready.wait();
         let (mut at, mut at_elsewhere) = (0, 0);
-        for (kind, what) in
-            [(Kind::Change, "next hops changed"), (Kind::Flap, "routes withdrawn and announced")]
-        {
-            let [mut updates, mut alone, mut kept, mut machine, mut shared] = [const { Vec::new() }; 5];
-            for _ in 0..PAIRS {
+        for &(kind, what) in kinds {
+            let [mut updates, mut alone, mut kept, mut computing, mut machine, mut shared] =
+                [const { Vec::new() }; 6];
+            for _ in 0..ROUNDS {
                 // Updates, seconds, seconds of this thread's processor time, millions of lookups a second.
                 let span = |work: &mut dyn FnMut() -> u64| {
                     let (before, start, cpu) =
@@ -179,6 +215,11 @@ fn measure(
                 updates.push(made / took / 1e6);
                 alone.push(made / cpu / 1e6);
                 kept.push(beside / quiet);
+                let (.., beside_arithmetic) = span(&mut || {
+                    compute();
+                    0
+                });
+                computing.push(beside_arithmetic / quiet);
                 if let Some(other) = elsewhere.as_deref_mut() {
                     let (.., busy) =
                         span(&mut || write(other, kind, routes, options.next_hops, &mut at_elsewhere));
@@ -189,6 +230,7 @@ fn measure(
             report.figure("updates", name, Some(what), "M/s", &updates);
             report.figure("updates per processor second", name, Some(what), "M/s", &alone);
             report.figure("reader's rate beside updates", name, Some(what), "x", &kept);
+            report.figure("reader's rate beside arithmetic", name, Some(what), "x", &computing);
             if elsewhere.is_some() {
                 report.figure("reader's rate, other table", name, Some(what), "x", &machine);
                 report.figure("reader's rate, this to other", name, Some(what), "x", &shared);
@@ -218,7 +260,7 @@ pub fn run(
         reader.lookups(batch, &mut hops[..batch.len().min(MOST)]);
         std::hint::black_box(&hops);
     };
-    measure(report, "rte_fib", &reading, &look_up, &mut Theirs { fib: rival, routes }, None)?;
+    measure(report, "rte_fib", &reading, &look_up, &KINDS, &mut Theirs { fib: rival, routes }, None)?;
 
     let rib: Rib<u32> = routes.iter().map(|route| (route.prefix, hop(route))).collect();
     let fib = Dir24_8::build(&rib);
@@ -229,7 +271,7 @@ pub fn run(
     let twin = Dir24_8::build(&rib);
     let mut other = Direct { fib: &twin, rib: rib.clone(), routes };
     let mut writer = Direct { fib: &fib, rib, routes };
-    measure(report, "Rib and Dir24_8", &reading, &look_up, &mut writer, Some(&mut other))?;
+    measure(report, "Rib and Dir24_8", &reading, &look_up, &KINDS, &mut writer, Some(&mut other))?;
     drop((writer, other));
 
     let changes: Vec<_> = routes.iter().map(|route| RouteChange::Set(*route)).collect();
@@ -241,6 +283,12 @@ pub fn run(
         table.lookup_batch(reader, batch, hops);
         std::hint::black_box(hops);
     };
-    let [mut writer, mut other] = [&table, &twin].map(|table| Transactions { table, routes });
-    measure(report, "RouteTable of Dir24_8", &reading, &look_up, &mut writer, Some(&mut other))
+    // A large transaction has no route twice: what goes would be back before a reader sees it.
+    let writers =
+        [(1, "RouteTable of Dir24_8", &KINDS[..]), (TOGETHER, "RouteTable, 64 at once", &KINDS[..1])];
+    for (size, name, kinds) in writers {
+        let [mut writer, mut other] = [&table, &twin].map(|table| Transactions::new(table, routes, size));
+        measure(report, name, &reading, &look_up, kinds, &mut writer, Some(&mut other))?;
+    }
+    Ok(())
 }

@@ -262,24 +262,32 @@ impl LocalRx {
         self.mac = shared.port.get().and_then(|port| port.mac());
     }
 
-    /// One burst from one queue. True if there was something.
-    #[inline(always)]
-    fn poll(&mut self, queue: usize, cx: &Cx<'_>, out: &mut Out<'_>) -> bool {
-        let Some(q) = self.queues.get_mut(queue) else { return false };
-        let Received { batch, lost } = q.rx.rx(self.burst);
-        if lost > 0 {
-            q.count_losses(out);
+    /// Counts packets that were received.
+    #[inline]
+    fn count(&self, packets: usize, out: &mut Out<'_>) {
+        out.made(packets);
+        self.count.add(packets as u64);
+    }
+
+    /// Passes on what a queue has brought. True if there was something, and then there is to be another run.
+    #[inline(never)]
+    fn take_in(&mut self, queue: usize, got: Received, cx: &Cx<'_>, out: &mut Out<'_>) -> bool {
+        let Received { batch, lost } = got;
+        if lost > 0
+            && let Some(queue) = self.queues.get_mut(queue)
+        {
+            queue.count_losses(out);
         }
         if batch.is_empty() {
             return false;
         }
-        out.made(batch.len());
-        self.count.add(batch.len() as u64);
+        self.count(batch.len(), out);
         if self.plain {
             out.emit(0, batch);
         } else {
             self.prepare_and_emit(batch, cx, out);
         }
+        out.wake();
         true
     }
 
@@ -294,7 +302,8 @@ impl LocalRx {
         let mut useful = false;
         let mut i = 0;
         while i < self.queues.len() {
-            if several && self.poll(i, cx, out) {
+            let got = if several { self.queues[i].rx.rx(self.burst) } else { Received::default() };
+            if self.take_in(i, got, cx, out) {
                 useful = true;
             } else if self.close_if_finished(i) {
                 continue;
@@ -386,11 +395,15 @@ impl Element for LocalRx {
         if !self.shared.active.load(Relaxed) {
             return false;
         }
-        if self.queues.len() == 1 && self.poll(0, cx, out) {
-            out.wake();
-            return true;
+        let [only] = &mut *self.queues else { return self.poll_all(cx, out) };
+        let Received { batch, lost } = only.rx.rx(self.burst);
+        if batch.is_empty() || lost > 0 || !self.plain {
+            return self.take_in(0, Received { batch, lost }, cx, out) || self.poll_all(cx, out);
         }
-        self.poll_all(cx, out)
+        self.count(batch.len(), out);
+        out.emit(0, batch);
+        out.wake();
+        true
     }
 }
 

@@ -148,14 +148,22 @@ impl Class for ToDpdkDevice {
 impl LocalToDpdkDevice {
     /// Lets packets wait for more, or for the device.
     #[inline(never)]
-    fn hold(&mut self, batch: Batch, now: Nanos, out: &mut Out<'_>) {
-        let Some(sender) = &mut self.sender else { return };
+    fn hold(&mut self, batch: Batch, cx: &Cx<'_>, out: &mut Out<'_>) {
+        if self.sender.is_none() {
+            self.sender = self.shared.tx.attached(cx.worker);
+        }
+        let Some(sender) = &mut self.sender else {
+            return match self.owner == cx.worker {
+                true => out.lose_all(batch, NO_DEVICE),
+                false => out.push_on(self.owner, 0, batch),
+            };
+        };
         sender.add(batch);
         if sender.len() >= self.burst {
             sender.send(self.shared.blocking, out);
             sender.cut(self.shared.hold, out);
         }
-        self.look_again(now, out);
+        self.look_again(cx.now, out);
     }
 
     /// Sees to it that what waits will be sent: as soon as its turn comes if it is a burst or need not wait for more, else
@@ -177,19 +185,15 @@ impl LocalToDpdkDevice {
 
 impl Element for LocalToDpdkDevice {
     fn push(&mut self, _: usize, batch: Batch, cx: &Cx<'_>, out: &mut Out<'_>) {
-        if self.sender.is_none() {
-            self.sender = self.shared.tx.attached(cx.worker);
-        }
-        let Some(sender) = &mut self.sender else {
-            return match self.owner == cx.worker {
-                true => out.lose_all(batch, NO_DEVICE),
-                false => out.push_on(self.owner, 0, batch),
-            };
-        };
-        let enough = batch.len() >= self.burst && sender.len() == 0;
-        let rest = if enough { sender.send_now(batch, out) } else { batch };
-        if !rest.is_empty() {
-            self.hold(rest, cx.now, out);
+        let enough = batch.len() >= self.burst;
+        match &mut self.sender {
+            Some(sender) if enough && sender.len() == 0 => {
+                let rest = sender.send_now(batch, out);
+                if !rest.is_empty() {
+                    self.hold(rest, cx, out);
+                }
+            }
+            _ => self.hold(batch, cx, out),
         }
     }
 

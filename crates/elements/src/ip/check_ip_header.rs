@@ -57,7 +57,7 @@ use packet::lanes::{Lanes, Work, widest};
 use packet::wire::checksum;
 use packet::wire::ipv4::{Ipv4, MIN_HEADER_LEN};
 use packet::wire::ipv4_lanes::Ipv4Lanes;
-use packet::{Batch, Packet};
+use packet::{Batch, Marks, Packet};
 use std::fmt::Write;
 use std::sync::Arc;
 
@@ -301,37 +301,36 @@ impl Illegal for (Few<'_>, Few<'_>) {
     }
 }
 
-/// [`check_usual`](CheckIPHeader::check_usual) of `N` packets; false, and nothing changed, if one is not usual.
+/// [`check_usual`](CheckIPHeader::check_usual) of `N` packets, and what is to be noted of them; nothing, and nothing changed,
+/// if one is not usual.
 #[inline(always)]
 fn check_many<V: Lanes<N>, const N: usize>(
     packets: &mut [Packet; N],
-    offset: usize,
+    offset: u16,
     illegal: impl Illegal,
-) -> bool {
-    let Some(heads) = Ipv4Lanes::<V>::new(packets, offset) else { return false };
+) -> Option<Marks<N>> {
+    let heads = Ipv4Lanes::<V>::new(packets, usize::from(offset))?;
     let (total, destination) = (heads.total_len(), heads.destination());
     // Two tests, so that what the first needs makes room in the registers for the second.
     if !(heads.unusual() | heads.bad_checksum()).is_zero() {
-        return false;
+        return None;
     }
     if !illegal.lanes(heads.source(), destination).is_zero() {
-        return false;
+        return None;
     }
     if !(total ^ heads.room()).is_zero() {
         for (packet, total) in packets.iter_mut().zip(total.to_array()) {
-            packet.truncate(offset + total as usize);
+            packet.truncate(usize::from(offset) + total as usize);
         }
     }
-    for (packet, destination) in packets.iter_mut().zip(destination.swap_bytes().to_array()) {
-        mark(packet, offset, MIN_HEADER_LEN, destination);
-    }
-    true
+    let transport = offset.wrapping_add(MIN_HEADER_LEN as u16);
+    Some(Marks { network: offset, transport, destinations: destination.swap_bytes().to_array() })
 }
 
 /// The look at a batch, several packets at a time.
 struct Look<'a, I, First, Second> {
     batch: &'a mut Batch,
-    offset: usize,
+    offset: u16,
     illegal: I,
     first: First,
     second: Second,
@@ -347,7 +346,7 @@ where
     #[inline(always)]
     fn run<V: Lanes<N>, const N: usize>(self) {
         let Look { batch, offset, illegal, first, second } = self;
-        batch.sift_many(|packets| check_many::<V, N>(packets, offset, illegal), first, second);
+        batch.sift_marking(|packets| check_many::<V, N>(packets, offset, illegal), first, second);
     }
 }
 
@@ -365,8 +364,8 @@ impl<const SUM: bool> Simple for LocalCheckIPHeader<SUM> {
         // By value, for the loops to keep it in a register.
         let offset = shared.offset;
         let first = |packet: &mut Packet| shared.check_usual(packet, offset);
-        match (shared.bad_source.few(), shared.bad_destination.few()) {
-            (Some(sources), Some(destinations)) if shared.checksum => {
+        match (shared.bad_source.few(), shared.bad_destination.few(), u16::try_from(offset)) {
+            (Some(sources), Some(destinations), Ok(offset)) if shared.checksum => {
                 let batch = &mut *batch;
                 match sources.pair().filter(|_| destinations.is_empty()) {
                     Some(illegal) => widest(Look { batch, offset, illegal, first, second }),

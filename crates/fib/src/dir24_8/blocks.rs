@@ -3,7 +3,7 @@
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU8, AtomicU16, AtomicU32, AtomicU64, Ordering, fence};
 
-use epoch::{LargeArray, Reader, Table};
+use epoch::{LargeArray, Reader, Table, prefetch};
 
 use crate::lookup::MemoryPart;
 use crate::next_hop::NextHopId;
@@ -187,6 +187,12 @@ impl<E: Entry> Blocks<E> {
     #[inline]
     fn group(&self, number: u32) -> Option<&Group<E>> {
         self.chunks.get((number / CHUNK) as usize)?.get()?.get((number % CHUNK) as usize)
+    }
+
+    /// For the writer: asks for the entry of an address.
+    #[inline]
+    pub fn prefetch(&self, addr: u32) {
+        prefetch(&self.first[..], (addr >> 8) as usize);
     }
 
     /// For the writer: the entries from that of block `first` to that of block `last`.

@@ -13,7 +13,7 @@ mod paint;
 use std::sync::atomic::{AtomicU8, AtomicU16, AtomicU32};
 use std::sync::{Mutex, PoisonError};
 
-use epoch::{Reader, Table};
+use epoch::{Padded, Reader, Table};
 
 use crate::lookup::{Fib, MemoryPart};
 use crate::next_hop::NextHopId;
@@ -25,6 +25,9 @@ use paint::{Groups, Misfit, Painter};
 
 /// With more changes than this at once, going over the whole array is quicker than going to each.
 const MANY_CHANGES: usize = 4096;
+
+/// So many changes ahead, memory is asked for.
+const AHEAD: usize = 4;
 
 /// DIR-24-8 for IPv4, changed in place.
 ///
@@ -49,8 +52,8 @@ const MANY_CHANGES: usize = 4096;
 /// | Zipf over prefixes | 755 | 1.09 |
 /// | uniform over 2³² | 280 | 1.81 |
 ///
-/// It takes 17.8 MB and is built in 0.06 to 0.13 s. A change of a random route's next hop, in the RIB and here, beside a
-/// reader: 0.99 million a second; as a transaction of a [`RouteTable`](crate::RouteTable) 0.82 million.
+/// It takes 17.8 MB and is built in 0.03 to 0.06 s. A change of a random route's next hop, as a transaction of a
+/// [`RouteTable`](crate::RouteTable) beside a reader: 1.4 to 2.4 million a second, in transactions of 64 3 to 4.4 million.
 pub struct Dir24_8 {
     width: Table<Width>,
 }
@@ -121,6 +124,10 @@ impl Fib<u32> for Dir24_8 {
         }
     }
 
+    fn prepare(&self, prefix: Prefix4) {
+        self.width.with(|width| each_width!(width, levels => levels.blocks.prefetch(prefix.first())));
+    }
+
     fn memory(&self) -> Vec<MemoryPart> {
         self.width.with(|width| each_width!(width, levels => levels.blocks.memory()))
     }
@@ -143,13 +150,13 @@ impl Width {
 /// The two levels, and what the writer knows beside them.
 struct Levels<E> {
     blocks: Blocks<E>,
-    /// Only the one writer locks this.
-    groups: Mutex<Groups>,
+    /// Only the one writer locks this; readers must keep the line with `blocks`.
+    groups: Padded<Mutex<Groups>>,
 }
 
 impl<E: Entry> Levels<E> {
     fn new() -> Levels<E> {
-        Levels { blocks: Blocks::new(), groups: Mutex::default() }
+        Levels { blocks: Blocks::new(), groups: Padded::default() }
     }
 
     fn build(rib: &Rib<u32>) -> Option<Levels<E>> {
@@ -160,7 +167,11 @@ impl<E: Entry> Levels<E> {
     fn update(&self, rib: &Rib<u32>, changed: &[Prefix4]) -> Result<(), Misfit> {
         let mut groups = self.groups.lock().unwrap_or_else(PoisonError::into_inner);
         let mut painter = Painter { blocks: &self.blocks, groups: &mut groups };
-        for &prefix in changed {
+        for (i, &prefix) in changed.iter().enumerate() {
+            if let Some(ahead) = changed.get(i + AHEAD) {
+                rib.prefetch(*ahead);
+                self.blocks.prefetch(ahead.first());
+            }
             let mut result = Ok(());
             let paint = |first, last, hop| {
                 if result.is_ok() {

@@ -3,7 +3,7 @@
 use super::{LEAF, Leaf, Node, STRIDE, Trie, Width};
 use crate::next_hop::NextHopId;
 use crate::prefix::{Address, Prefix};
-use crate::rib::{self, Rib};
+use crate::rib::Rib;
 
 /// The trie of these routes, with the narrowest leaves that hold its next hops.
 pub(super) fn build<A: Address>(rib: &Rib<A>, direct_bits: u32) -> Width<A> {
@@ -24,8 +24,8 @@ pub(super) fn build<A: Address>(rib: &Rib<A>, direct_bits: u32) -> Width<A> {
 struct Slot<'r, A> {
     /// The bits of the next hop that addresses here have unless a route below says otherwise.
     hop: u32,
-    /// The routes below, if there are any.
-    below: Option<&'r rib::Node<A>>,
+    /// The routes below, in their order; each is longer than the bits that lead here.
+    below: &'r [(Prefix<A>, NextHopId)],
 }
 
 impl<A> Clone for Slot<'_, A> {
@@ -39,32 +39,21 @@ impl<A> Copy for Slot<'_, A> {}
 impl<'r, A: Address> Slot<'r, A> {
     /// Divides what lies behind this slot by the bits from `depth` to `end` of the address.
     fn divide(self, depth: u32, end: u32, slots: &mut [Slot<'r, A>]) {
-        slots.fill(Slot { hop: self.hop, below: None });
-        if let Some(node) = self.below {
-            place(node, self.hop, depth, end, slots);
+        slots.fill(Slot { hop: self.hop, below: &[] });
+        let mut routes = self.below;
+        // Shorter prefixes come before the longer ones that they cover.
+        while let Some((&(prefix, hop), others)) = routes.split_first() {
+            let len = u32::from(prefix.len());
+            let first = prefix.first().bits(depth, end - depth);
+            if len <= end {
+                let hop = NextHopId::bits(Some(hop));
+                slots[first..first + (1 << (end - len))].fill(Slot { hop, below: &[] });
+                routes = others;
+            } else {
+                let count = routes.partition_point(|(at, _)| at.first().bits(depth, end - depth) == first);
+                (slots[first].below, routes) = routes.split_at(count);
+            }
         }
-    }
-}
-
-fn place<'r, A: Address>(
-    node: &'r rib::Node<A>,
-    inherited: u32,
-    depth: u32,
-    end: u32,
-    slots: &mut [Slot<'r, A>],
-) {
-    let len = u32::from(node.prefix.len());
-    let first = node.prefix.first().bits(depth, end - depth);
-    if len > end || len == end && node.has_children() {
-        slots[first] = Slot { hop: inherited, below: Some(node) };
-        return;
-    }
-    let hop = node.hop.map_or(inherited, |hop| NextHopId::bits(Some(hop)));
-    if hop != inherited {
-        slots[first..first + (1 << (end - len))].fill(Slot { hop, below: None });
-    }
-    for child in [false, true].into_iter().filter_map(|upper| node.child(upper)) {
-        place(child, hop, depth, end, slots);
     }
 }
 
@@ -75,10 +64,11 @@ struct Builder<A, L> {
 impl<A: Address, L: Leaf> Builder<A, L> {
     /// `None` when a next hop does not fit into `L` or into a direct entry.
     fn build(rib: &Rib<A>, direct_bits: u32) -> Option<Trie<A, L>> {
-        let nothing = Slot { hop: NextHopId::bits(None), below: None };
+        let nothing = Slot { hop: NextHopId::bits(None), below: &[] };
         let mut slots = vec![nothing; 1 << direct_bits];
-        let (_, below) = rib.under(Prefix::default());
-        Slot { below, ..nothing }.divide(0, direct_bits, &mut slots);
+        let mut routes = Vec::with_capacity(rib.len());
+        routes.extend(rib);
+        Slot { below: &routes[..], ..nothing }.divide(0, direct_bits, &mut slots);
         let mut builder = Builder {
             trie: Trie {
                 direct_bits,
@@ -98,7 +88,7 @@ impl<A: Address, L: Leaf> Builder<A, L> {
     }
 
     fn direct_entry(&mut self, slot: Slot<'_, A>) -> Option<u32> {
-        if slot.below.is_none() {
+        if slot.below.is_empty() {
             return (slot.hop < LEAF).then_some(LEAF | slot.hop);
         }
         let at = self.trie.nodes.len();
@@ -109,7 +99,7 @@ impl<A: Address, L: Leaf> Builder<A, L> {
 
     /// Makes node `at` decide the bits from `depth` on of what lies behind `slot`.
     fn fill(&mut self, at: usize, slot: Slot<'_, A>, depth: u32) -> Option<()> {
-        let mut slots = [Slot { hop: 0, below: None }; 1 << STRIDE];
+        let mut slots = [Slot { hop: 0, below: &[] }; 1 << STRIDE];
         slot.divide(depth, depth + STRIDE, &mut slots);
         let first_child = self.trie.nodes.len();
         let mut node = Node {
@@ -120,7 +110,7 @@ impl<A: Address, L: Leaf> Builder<A, L> {
         // Slots that are children have no leaf, so a run of equal leaves goes on across them.
         let mut run = None;
         for (i, slot) in slots.iter().enumerate() {
-            if slot.below.is_some() {
+            if !slot.below.is_empty() {
                 node.children |= 1 << i;
                 self.trie.nodes.push(Node::default());
             } else if run != Some(slot.hop) {
@@ -130,7 +120,7 @@ impl<A: Address, L: Leaf> Builder<A, L> {
             }
         }
         self.trie.nodes[at] = node;
-        let children = slots.into_iter().filter(|slot| slot.below.is_some());
+        let children = slots.into_iter().filter(|slot| !slot.below.is_empty());
         for (i, slot) in children.enumerate() {
             self.fill(first_child + i, slot, depth + STRIDE)?;
         }

@@ -28,7 +28,7 @@ const LEAF: u32 = 1 << 31;
 
 /// Poptrie for either family.
 ///
-/// An update builds a new trie (a tenth of a second for a full IPv4 table) and publishes it whole: put many
+/// An update builds a new trie (a twentieth of a second for a full IPv4 table) and publishes it whole: put many
 /// changes into one update.
 pub struct Poptrie<A> {
     direct_bits: u32,

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use epoch::{LargeSlice, Ticket, prefetch, ticket};
+use epoch::{LargeSlice, Padded, Ticket, prefetch, ticket};
 
 use super::node::{Cell, Entry, MAX_NODES, NUMBER_BITS, Node, STAGE};
 use crate::lookup::MemoryPart;
@@ -20,8 +20,8 @@ pub(crate) struct Tree<A> {
     pub slots: Slots<A>,
     pub direct: LargeSlice<Cell>,
     pub nodes: LargeSlice<Node>,
-    /// Only the one writer locks this.
-    free: Mutex<FreeNodes>,
+    /// Only the one writer locks this; readers must keep the line with the fields above.
+    free: Padded<Mutex<FreeNodes>>,
 }
 
 /// Which nodes are in use.
@@ -147,7 +147,7 @@ impl<A: Address> Tree<A> {
             slots,
             direct: LargeSlice::new(slots.count()),
             nodes: LargeSlice::new(nodes.min(MAX_NODES)),
-            free: Mutex::default(),
+            free: Padded::default(),
         };
         tree.direct.iter().for_each(|cell| cell.store(Entry::leaf(0)));
         tree

@@ -5,16 +5,18 @@ use std::sync::Arc;
 use crate::next_hop::NextHopId;
 use crate::prefix::{Address, Prefix};
 
+use super::Wanted;
+
 /// The topmost node, if there is a route.
 pub(super) type Root<A> = Option<Arc<Node<A>>>;
 
 /// A prefix that has a route or at which two branches part. Children are longer and begin with `prefix`;
 /// child 1 is the one whose next bit is set.
 #[derive(Clone)]
-pub(crate) struct Node<A> {
-    pub prefix: Prefix<A>,
-    pub hop: Option<NextHopId>,
-    pub children: [Root<A>; 2],
+pub(super) struct Node<A> {
+    prefix: Prefix<A>,
+    hop: Option<NextHopId>,
+    children: [Root<A>; 2],
 }
 
 impl<A: Address> Node<A> {
@@ -22,11 +24,11 @@ impl<A: Address> Node<A> {
         Node { prefix, hop: Some(hop), children: [None, None] }
     }
 
-    pub fn child(&self, upper: bool) -> Option<&Node<A>> {
+    fn child(&self, upper: bool) -> Option<&Node<A>> {
         self.children[usize::from(upper)].as_deref()
     }
 
-    pub fn has_children(&self) -> bool {
+    fn has_children(&self) -> bool {
         self.children.iter().any(Option::is_some)
     }
 }
@@ -144,45 +146,35 @@ pub(super) fn under<A: Address>(
     (inherited, next.filter(|node| prefix.covers(node.prefix)))
 }
 
-/// Which ranges are wanted: only those that the route of `prefix` decides, or would decide; see
-/// [`Rib::own_ranges`](super::Rib::own_ranges).
-#[derive(Clone, Copy)]
-pub(super) struct Own<A> {
-    pub prefix: Prefix<A>,
-    pub whole: u8,
-}
-
-/// Cuts `area` into ranges of addresses that share a next hop, in order and without gaps but for those that `own` leaves
-/// out; `node` is the topmost one that `area` covers.
+/// Cuts `area` into ranges of addresses that share a next hop, in order and without gaps but for those that are not
+/// `wanted`; `node` is the topmost one that `area` covers.
 pub(super) fn cut<A: Address>(
     area: Prefix<A>,
     node: Option<&Node<A>>,
     inherited: Option<NextHopId>,
-    own: Option<Own<A>>,
+    wanted: Wanted<A>,
     each: &mut impl FnMut(A, A, Option<NextHopId>),
 ) {
+    if wanted.is_beside(area) {
+        return;
+    }
     let Some(node) = node else {
         each(area.first(), area.last(), inherited);
         return;
     };
-    // Of an area that must come whole, everything.
-    let whole = own.map(|own| own.whole).filter(|&whole| node.prefix.len() > whole);
-    let part = match whole {
-        Some(whole) => Prefix::truncated(node.prefix.first(), whole.max(area.len())),
-        None => node.prefix,
-    };
+    let (part, whole) = wanted.part(area, node.prefix);
     let (first, last) = (part.first(), part.last());
     if area.first() < first {
         each(area.first(), first.previous(), inherited);
     }
     let hop = node.hop.or(inherited);
-    if whole.is_some() {
-        cut(part, Some(node), inherited, None, each);
-    } else if own.is_some_and(|own| node.hop.is_some() && node.prefix != own.prefix) {
+    if whole {
+        cut(part, Some(node), inherited, wanted.all(), each);
+    } else if node.hop.is_some() && !wanted.decided_by(node.prefix) {
         // Another route decides here.
     } else if node.has_children() {
         for upper in [false, true] {
-            cut(node.prefix.half(upper), node.child(upper), hop, own, each);
+            cut(node.prefix.half(upper), node.child(upper), hop, wanted, each);
         }
     } else {
         each(first, last, hop);
@@ -211,11 +203,6 @@ pub(super) struct Routes<'r, A> {
 impl<'r, A> Routes<'r, A> {
     pub fn new(root: Option<&'r Node<A>>) -> Routes<'r, A> {
         Routes { stack: root.into_iter().collect() }
-    }
-
-    /// Goes on with another trie; this one must be at its end.
-    pub fn restart(&mut self, root: &'r Node<A>) {
-        self.stack.push(root);
     }
 }
 

@@ -3,12 +3,12 @@
 use crate::NodeId;
 use crate::element::Loss;
 use crate::engine::mailbox::Mailbox;
-use crate::engine::stats::{ENGINE_LOSSES, WorkerStats};
+use crate::engine::stats::{ENGINE_LOSSES, NodeFacts, NodeStats, WorkerStats};
 use crate::engine::timers::Timers;
 use crate::notify::{Listener, Notifier};
 use crate::out::{PackedWay, Way};
 use crate::time::Nanos;
-use crate::wires::{Target, Wires};
+use crate::wires::{Target, Wire, Wires};
 use epoch::tsc;
 use packet::{Batch, Packet};
 use rtrb::{Producer, PushError};
@@ -64,10 +64,6 @@ pub struct Core {
     pub again: bool,
     pub timed: bool,
     pub stop_requested: bool,
-    /// Packets that came into being in the present task run.
-    pub run_made: usize,
-    /// Packets whose way ended in the present task run.
-    pub run_gone: usize,
     /// Cycles spent in upstream elements during the present call.
     pub nested_cycles: u64,
     pub retry: Option<Nanos>,
@@ -112,8 +108,6 @@ impl Core {
             timed: false,
             nested_cycles: 0,
             stop_requested: false,
-            run_made: 0,
-            run_gone: 0,
             roads: Vec::new(),
             mailboxes: Vec::new(),
             aside: Batch::empty(),
@@ -122,12 +116,6 @@ impl Core {
             bins: Vec::new(),
             ways: Vec::with_capacity(Batch::MAX),
         }
-    }
-
-    /// Before a task runs.
-    #[inline]
-    pub fn begin_run(&mut self) {
-        (self.run_made, self.run_gone) = (0, 0);
     }
 
     /// Before an element runs a task that pulls, or one that is timed.
@@ -141,28 +129,37 @@ impl Core {
         self.active.get(node.index()).copied().unwrap_or(false)
     }
 
+    /// Where an output leads.
     #[inline]
-    pub fn emit(&mut self, node: NodeId, output: usize, batch: Batch) {
-        match self.wires.output(node, output) {
+    pub fn wire(&self, at: &NodeFacts, output: usize) -> Wire {
+        if output == 0 { at.output } else { self.wires.output(at.node, output) }
+    }
+
+    /// Sends packets on from an element.
+    #[inline]
+    pub fn emit(&mut self, at: &NodeFacts, output: usize, batch: Batch) {
+        self.send(self.wire(at, output), at.node, batch);
+    }
+
+    /// Sends packets of `node` by a wire.
+    #[inline]
+    fn send(&mut self, wire: Wire, node: NodeId, batch: Batch) {
+        match wire.local() {
             // Room in most cases: so said, nothing needs to be kept for the case that there is none.
-            Some(to) if !to.is_remote() && self.stack.len() < self.stack.capacity() => {
-                self.stack.push(Sent { to, batch });
-            }
-            Some(to) if !to.is_remote() => self.emit_growing(to, batch),
-            Some(to) => self.emit_remote(to, batch),
-            None => self.lose_engine(node, batch, UNCONNECTED),
+            Some(to) if self.stack.len() < self.stack.capacity() => self.stack.push(Sent { to, batch }),
+            _ => self.send_otherwise(wire, node, batch),
         }
     }
 
+    /// [`send`](Self::send) to another worker, to nowhere, or while there is no room.
     #[cold]
-    fn emit_growing(&mut self, to: Target, batch: Batch) {
-        self.stack.push(Sent { to, batch });
-    }
-
-    #[cold]
-    fn emit_remote(&mut self, to: Target, batch: Batch) {
-        let worker = self.home_of(to);
-        self.hand_off(worker, Sent { to: to.local(), batch });
+    #[inline(never)]
+    fn send_otherwise(&mut self, wire: Wire, node: NodeId, batch: Batch) {
+        match wire.target() {
+            None => self.lose_engine(node, batch, UNCONNECTED),
+            Some(to) if to.is_remote() => self.hand_off(self.home_of(to), Sent { to: to.local(), batch }),
+            Some(to) => self.stack.push(Sent { to, batch }),
+        }
     }
 
     fn home_of(&self, to: Target) -> usize {
@@ -274,29 +271,13 @@ impl Core {
         if !self.aside.is_empty() {
             let batch = std::mem::take(&mut self.aside);
             let (node, output) = self.aside_from;
-            self.emit(node, output, batch);
-        }
-    }
-
-    #[inline]
-    pub fn made(&mut self, node: NodeId, n: usize) {
-        self.run_made += n;
-        if let Some(s) = self.stats.nodes.get(node.index()) {
-            s.made.add(n as u64);
-        }
-    }
-
-    #[inline]
-    pub fn gone(&mut self, node: NodeId, n: usize) {
-        self.run_gone += n;
-        if let Some(s) = self.stats.nodes.get(node.index()) {
-            s.gone.add(n as u64);
+            self.send(self.wires.output(node, output), node, batch);
         }
     }
 
     /// Sends each packet to the output that stands at its place in `ports`, none of which is below `lowest` or above
     /// `highest`; batches leave in the order of output numbers.
-    pub fn deal(&mut self, node: NodeId, batch: Batch, ports: &[PackedWay], lowest: usize, highest: usize) {
+    pub fn deal(&mut self, at: &NodeFacts, batch: Batch, ports: &[PackedWay], lowest: usize, highest: usize) {
         if self.bins.len() <= highest {
             self.bins.resize_with(highest + 1, Batch::empty);
         }
@@ -304,13 +285,14 @@ impl Core {
         for port in lowest..=highest {
             if !self.bins[port].is_empty() {
                 let batch = std::mem::take(&mut self.bins[port]);
-                self.emit(node, port, batch);
+                self.emit(at, port, batch);
             }
         }
     }
 
     /// Sends each packet its own way; batches leave in the order of output numbers.
-    pub fn scatter(&mut self, node: NodeId, batch: Batch, ways: &[PackedWay]) {
+    pub fn scatter(&mut self, at: &NodeFacts, batch: Batch, ways: &[PackedWay]) {
+        let node = at.node;
         let outputs = self.wires.outputs(node);
         if self.bins.len() < outputs {
             self.bins.resize_with(outputs, Batch::empty);
@@ -319,7 +301,7 @@ impl Core {
         for (packet, way) in batch.into_iter().zip(ways) {
             let port = match way.unpack() {
                 Way::Port(port) => port,
-                Way::PortOr(port, _) if self.wires.output(node, port).is_some() => port,
+                Way::PortOr(port, _) if self.wires.output(node, port).target().is_some() => port,
                 Way::PortOr(_, loss) | Way::Lost(loss) => {
                     self.lose(node, packet, loss);
                     continue;
@@ -337,24 +319,23 @@ impl Core {
         for port in lowest..=highest {
             if let Some(bin) = self.bins.get_mut(port).filter(|b| !b.is_empty()) {
                 let batch = std::mem::take(bin);
-                self.emit(node, port, batch);
+                self.emit(at, port, batch);
             }
         }
     }
 
-    /// Counts a pull through `node`. `began` is when it began, and the cycles nested in others before, if it is timed.
-    pub fn count_pull(&mut self, node: NodeId, packets: usize, began: Option<(u64, u64)>) {
-        let Some(s) = self.stats.nodes.get(node.index()) else { return };
+    /// Counts a pull through an element. `began` is when it began, and the cycles nested in others before, if it is timed.
+    pub fn count_pull(&mut self, s: &NodeStats, packets: usize, began: Option<(u64, u64)>) {
         let counted = if s.facts.pushed_to { 0 } else { packets };
         if packets > 0 {
             s.calls.add(1);
-            s.packets.add(counted as u64);
+            s.handled.add(counted as u64);
         }
         if let Some((began, nested_before)) = began {
             let total = tsc().saturating_sub(began);
             let own = total.saturating_sub(self.nested_cycles);
             self.nested_cycles = nested_before + total;
-            s.add_timed((packets > 0).then_some(counted), own);
+            s.add_timed((packets > 0).then_some(counted as u64), own);
         }
     }
 

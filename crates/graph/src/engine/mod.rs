@@ -20,6 +20,7 @@ use epoch::{Reader, tsc};
 use mailbox::Mailbox;
 use packet::Pool;
 use rtrb::Consumer;
+use stats::{NodeStats, WorkerStats};
 use std::sync::Arc;
 use tasks::{Shown, Tasks};
 
@@ -49,6 +50,7 @@ pub struct Round {
 /// See the module.
 pub struct Engine {
     slots: Vec<Option<Box<dyn Element>>>,
+    stats: Arc<WorkerStats>,
     core: Core,
     tasks: Tasks,
     reader: Reader,
@@ -60,6 +62,12 @@ pub struct Engine {
     now: Nanos,
     /// The run from now on that is timed: 1 = the next.
     until_timed: usize,
+}
+
+/// The elements, and what is known and counted of each.
+struct Graph<'a> {
+    slots: &'a mut [Option<Box<dyn Element>>],
+    rows: &'a [NodeStats],
 }
 
 /// What an engine is made of; see [`crate::Router`].
@@ -81,6 +89,7 @@ impl Engine {
         Engine {
             tasks: Tasks::new(parts.shown),
             slots: parts.slots,
+            stats: parts.core.stats.clone(),
             core: parts.core,
             reader: Reader::new(),
             pool: parts.pool,
@@ -109,13 +118,14 @@ impl Engine {
         for i in 0..self.slots.len() {
             let node = NodeId::new(i);
             if self.core.is_active(node) {
-                let (slots, mut out, cx) = self.parts();
-                out.node = node;
-                if let Some(Some(element)) = slots.get_mut(i) {
+                let (mut graph, core, cx) = self.parts();
+                let Some(at) = graph.rows.get(i) else { continue };
+                let mut out = Out { core, at };
+                if let Some(Some(element)) = graph.slots.get_mut(i) {
                     element.start(&cx, &mut out);
                 }
                 finish_call(out.core, 0);
-                deliver(slots, &mut out, &cx);
+                deliver(&mut graph, &mut out, &cx);
             }
         }
         self.apply_wakes();
@@ -173,9 +183,11 @@ impl Engine {
 
     /// Runs tasks in turn, until there is none, or none of those ready finds anything to do, or the round is long enough.
     fn run_tasks(&mut self) -> bool {
-        let Engine { slots, core, tasks, reader, pool, burst, now, until_timed, .. } = self;
+        let Engine { slots, stats, core, tasks, reader, pool, burst, now, until_timed, .. } = self;
         let cx = Cx { now: *now, worker: core.worker, reader, pool, burst: *burst };
-        let mut out = Out { core, node: NOBODY };
+        let mut graph = Graph { slots, rows: &stats.nodes };
+        let Some(at) = graph.rows.first() else { return false };
+        let mut out = Out { core, at };
         let mut useful = false;
         let mut idle_runs = 0;
         let mut left = RUNS_PER_ROUND;
@@ -184,14 +196,15 @@ impl Engine {
         while left > 0
             && idle_runs < tasks.ready()
             && let Some(node) = tasks.pop()
+            && let Some(at) = graph.rows.get(node.index())
         {
             let ready = tasks.ready() + 1;
             let first = left;
             out.core.running = node;
-            // Here, not for each run: it is made of three words.
-            let mut up = Up { slots: &mut [], node };
+            // Here, not for each run: it is made of five words.
+            let mut up = Up { slots: &mut [], rows: &[], node };
             let found = loop {
-                let found = run_task(slots, &mut out, &cx, &mut up, left == timed);
+                let found = run_task(&mut graph, at, &mut out, &cx, &mut up, left == timed);
                 left -= 1;
                 // Nearly always one task polls and no other is ready.
                 let alone = out.core.again && out.core.wakes.is_empty() && tasks.ready() == 0;
@@ -218,7 +231,7 @@ impl Engine {
         }
         out.core.running = NOBODY;
         let runs = RUNS_PER_ROUND - left;
-        out.core.stats.runs.add(runs as u64);
+        stats.runs.add(runs as u64);
         *until_timed = if left < timed { *until_timed + TIMED_EVERY } else { *until_timed } - runs;
         useful
     }
@@ -240,9 +253,10 @@ impl Engine {
             for _ in 0..RING_BURST {
                 let Some(sent) = self.rings.get_mut(i).and_then(|r| r.pop().ok()) else { break };
                 useful = true;
-                self.core.stack.push(sent);
-                let (slots, mut out, cx) = self.parts();
-                deliver(slots, &mut out, &cx);
+                let (mut graph, core, cx) = self.parts();
+                let Some(at) = graph.rows.get(sent.to.node().index()) else { continue };
+                core.stack.push(sent);
+                deliver(&mut graph, &mut Out { core, at }, &cx);
             }
         }
         if useful {
@@ -253,10 +267,10 @@ impl Engine {
 
     /// What a call of an element needs.
     #[inline]
-    fn parts(&mut self) -> (&mut [Option<Box<dyn Element>>], Out<'_>, Cx<'_>) {
-        let Engine { slots, core, reader, pool, burst, now, .. } = self;
+    fn parts(&mut self) -> (Graph<'_>, &mut Core, Cx<'_>) {
+        let Engine { slots, stats, core, reader, pool, burst, now, .. } = self;
         let cx = Cx { now: *now, worker: core.worker, reader, pool, burst: *burst };
-        (slots, Out { core, node: NOBODY }, cx)
+        (Graph { slots, rows: &stats.nodes }, core, cx)
     }
 
     fn apply_wakes(&mut self) {
@@ -275,70 +289,87 @@ fn apply_wakes(core: &mut Core, tasks: &mut Tasks) {
 /// Inlined, with all that it calls, in the one place where it is called: beside a driver that fills the processor's store
 /// buffer, each store of a register costs a cycle.
 #[inline(always)]
-fn run_task(
-    slots: &mut [Option<Box<dyn Element>>],
-    out: &mut Out<'_>,
+fn run_task<'a>(
+    graph: &mut Graph<'a>,
+    at: &'a NodeStats,
+    out: &mut Out<'a>,
     cx: &Cx<'_>,
     up: &mut Up<'_>,
     timed: bool,
 ) -> bool {
-    out.core.begin_run();
     if timed {
-        return run_timed(slots, out, cx, up);
+        return run_timed(graph, at, out, cx, up);
     }
-    let useful = run(slots, out, cx, up);
-    count_run(out.core, up.node, useful);
-    deliver(slots, out, cx);
+    let useful = run(graph, at, out, cx, up);
+    deliver(graph, out, cx);
     useful
 }
 
 /// [`run_task`] with a look at the clock before and after each call.
 #[cold]
-fn run_timed(
-    slots: &mut [Option<Box<dyn Element>>],
-    out: &mut Out<'_>,
+#[inline(never)]
+fn run_timed<'a>(
+    graph: &mut Graph<'a>,
+    at: &'a NodeStats,
+    out: &mut Out<'a>,
     cx: &Cx<'_>,
     up: &mut Up<'_>,
 ) -> bool {
-    let node = up.node;
     out.core.stats.timed_runs.add(1);
     out.core.begin_pulls();
     out.core.timed = true;
+    let packets = at.packets();
     let began = tsc();
-    let useful = run(slots, out, cx, up);
+    let useful = run(graph, at, out, cx, up);
     let own = tsc().saturating_sub(began).saturating_sub(out.core.nested_cycles);
-    let packets = count_run(out.core, node, useful);
-    if let Some(s) = out.core.stats.nodes.get(node.index()) {
-        s.add_timed(useful.then_some(packets), own);
-    }
-    deliver_timed(slots, out, cx);
+    // What is pushed to an element is counted with the calls that brought it.
+    let packets = if at.facts.pushed_to { 0 } else { at.packets() - packets };
+    at.add_timed(useful.then_some(packets), own);
+    deliver_timed(graph, out, cx);
     out.core.timed = false;
     useful
 }
 
-/// Calls the task of element `up.node`; `up` leads nowhere, as for one without pull inputs.
+/// Calls the task of element `at`, and counts the call; `up` leads nowhere, as for one without pull inputs.
 #[inline(always)]
-fn run(slots: &mut [Option<Box<dyn Element>>], out: &mut Out<'_>, cx: &Cx<'_>, up: &mut Up<'_>) -> bool {
-    let node = up.node;
-    out.node = node;
-    let useful = if out.core.stats.nodes.get(node.index()).is_some_and(|s| s.facts.pulls) {
-        run_puller(slots, out, cx, node)
-    } else if let Some(Some(element)) = slots.get_mut(node.index()) {
+fn run<'a>(
+    graph: &mut Graph<'a>,
+    at: &'a NodeStats,
+    out: &mut Out<'a>,
+    cx: &Cx<'_>,
+    up: &mut Up<'_>,
+) -> bool {
+    out.at = at;
+    let useful = if at.facts.pulls {
+        run_puller(graph, out, cx)
+    } else if let Some(Some(element)) = graph.slots.get_mut(at.facts.node.index()) {
         element.run(cx, up, out)
     } else {
         false
     };
     finish_call(out.core, 0);
+    if useful {
+        at.calls.add(1);
+    } else {
+        at.empty_polls.add(1);
+    }
     useful
 }
 
 /// [`run`] of an element with pull inputs: it leaves its slot, so that it can be lent all the others.
 #[inline(never)]
-fn run_puller(slots: &mut [Option<Box<dyn Element>>], out: &mut Out<'_>, cx: &Cx<'_>, node: NodeId) -> bool {
-    let Some(mut element) = slots.get_mut(node.index()).and_then(Option::take) else { return false };
+fn run_puller(graph: &mut Graph<'_>, out: &mut Out<'_>, cx: &Cx<'_>) -> bool {
+    let at = out.at;
+    let node = at.facts.node;
+    let Some(mut element) = graph.slots.get_mut(node.index()).and_then(Option::take) else { return false };
     out.core.begin_pulls();
-    let useful = element.run(cx, &mut Up { slots, node }, out);
-    slots[node.index()] = Some(element);
+    let gone = at.gone.get();
+    let useful = element.run(cx, &mut Up { slots: graph.slots, rows: graph.rows, node }, out);
+    graph.slots[node.index()] = Some(element);
+    if useful && !at.facts.pushed_to {
+        let emitted: usize = out.core.stack.iter().map(|s| s.batch.len()).sum();
+        at.handled.add(emitted as u64 + (at.gone.get() - gone));
+    }
     useful
 }
 
@@ -349,28 +380,9 @@ fn finish_call(core: &mut Core, mark: usize) {
     reverse_above(&mut core.stack, mark);
 }
 
-/// Counts a task run and returns how many packets are counted as its own.
-#[inline(always)]
-fn count_run(core: &Core, node: NodeId, useful: bool) -> usize {
-    let Some(s) = core.stats.nodes.get(node.index()) else { return 0 };
-    if !useful {
-        s.empty_polls.add(1);
-        return 0;
-    }
-    s.calls.add(1);
-    if s.facts.pushed_to {
-        return 0;
-    }
-    let emitted: usize = core.stack.iter().map(|s| s.batch.len()).sum();
-    // What a source hands to other workers is not on the stack.
-    let packets = core.run_made.max(emitted + core.run_gone);
-    s.packets.add(packets as u64);
-    packets
-}
-
 /// Delivers batches, depth first, until none is on its way.
 #[inline(always)]
-fn deliver(slots: &mut [Option<Box<dyn Element>>], out: &mut Out<'_>, cx: &Cx<'_>) {
+fn deliver<'a>(graph: &mut Graph<'a>, out: &mut Out<'a>, cx: &Cx<'_>) {
     let mut left = MAX_DELIVERIES;
     while let Some(sent) = out.core.stack.pop() {
         left -= 1;
@@ -378,12 +390,12 @@ fn deliver(slots: &mut [Option<Box<dyn Element>>], out: &mut Out<'_>, cx: &Cx<'_
             out.core.stack.push(sent);
             return out.core.lose_looping();
         }
-        push(slots, out, cx, sent);
+        push(graph, out, cx, sent);
     }
 }
 
 #[cold]
-fn deliver_timed(slots: &mut [Option<Box<dyn Element>>], out: &mut Out<'_>, cx: &Cx<'_>) {
+fn deliver_timed<'a>(graph: &mut Graph<'a>, out: &mut Out<'a>, cx: &Cx<'_>) {
     let mut left = MAX_DELIVERIES;
     let mut began = tsc();
     while let Some(sent) = out.core.stack.pop() {
@@ -392,28 +404,24 @@ fn deliver_timed(slots: &mut [Option<Box<dyn Element>>], out: &mut Out<'_>, cx: 
             out.core.stack.push(sent);
             return out.core.lose_looping();
         }
-        let (node, packets) = (sent.to.node(), sent.batch.len());
-        push(slots, out, cx, sent);
+        let packets = sent.batch.len() as u64;
+        push(graph, out, cx, sent);
         let now = tsc();
-        if let Some(s) = out.core.stats.nodes.get(node.index()) {
-            s.add_timed(Some(packets), now.saturating_sub(began));
-        }
+        out.at.add_timed(Some(packets), now.saturating_sub(began));
         began = now;
     }
 }
 
 /// Hands a batch to its element.
 #[inline(always)]
-fn push(slots: &mut [Option<Box<dyn Element>>], out: &mut Out<'_>, cx: &Cx<'_>, sent: Sent) {
-    let (node, port) = (sent.to.node(), sent.to.port());
+fn push<'a>(graph: &mut Graph<'a>, out: &mut Out<'a>, cx: &Cx<'_>, sent: Sent) {
+    let (node, port) = (sent.to.node().index(), sent.to.port());
     let mark = out.core.stack.len();
-    if let Some(s) = out.core.stats.nodes.get(node.index()) {
-        s.calls.add(1);
-        s.packets.add(sent.batch.len() as u64);
-    }
     // Elements are out of their slots only while they run a task or are pulled, and nothing is delivered then.
-    let Some(Some(element)) = slots.get_mut(node.index()) else { return };
-    out.node = node;
+    let (Some(at), Some(Some(element))) = (graph.rows.get(node), graph.slots.get_mut(node)) else { return };
+    at.calls.add(1);
+    at.handled.add(sent.batch.len() as u64);
+    out.at = at;
     element.push(port, sent.batch, cx, out);
     finish_call(out.core, mark);
 }
@@ -439,7 +447,9 @@ impl Drop for Engine {
             }
         }
         for sent in held {
-            self.core.gone(sent.to.node(), sent.batch.len());
+            if let Some(at) = self.stats.nodes.get(sent.to.node().index()) {
+                at.gone.add(sent.batch.len() as u64);
+            }
             sent.batch.free();
         }
         self.core.free_lost();

@@ -1,12 +1,18 @@
 //! What each worker counts for each element. One writer per cell; anybody may read at any time.
 
+use crate::NodeId;
+use crate::wires::Wire;
 use epoch::Count;
 
-/// What is to be known of an element to run and to count it.
+/// What is to be known of an element to run it, to count it, and to pass on what it sends.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct NodeFacts {
+    /// The element.
+    pub node: NodeId,
     /// Number of own loss reasons.
-    pub losses: usize,
+    pub losses: u16,
+    /// Where its output 0 leads: for most elements that is all there is.
+    pub output: Wire,
     /// It has a push input: its packets are counted as they come in, not again as they leave.
     pub pushed_to: bool,
     /// It has a pull input.
@@ -21,15 +27,14 @@ pub struct NodeStats {
     pub facts: NodeFacts,
     /// Calls that brought or fetched packets, or ran the task usefully.
     pub calls: Count,
-    /// Packets that were pushed to it; of elements without a push input, those that its task made or moved or that were
-    /// pulled through.
-    pub packets: Count,
-    /// Task runs that found nothing to do.
-    pub empty_polls: Count,
+    /// Packets that were pushed to it, pulled through it or moved by its task.
+    pub(super) handled: Count,
     /// Packets that came into being here.
     pub made: Count,
     /// Packets whose way ended here on purpose.
     pub gone: Count,
+    /// Task runs that found nothing to do.
+    pub empty_polls: Count,
     /// TSC cycles of the calls that were timed, empty polls not included.
     pub timed_cycles: Count,
     /// Calls that were timed.
@@ -45,14 +50,21 @@ pub struct NodeStats {
 const INTERRUPTED: u64 = 1 << 20;
 
 impl NodeStats {
+    /// Packets that were pushed to it; of an element without inputs, those that it made; of others, those that its task
+    /// moved or that were pulled through.
+    pub fn packets(&self) -> u64 {
+        let is_source = !(self.facts.pushed_to || self.facts.pulls);
+        if is_source { self.made.get() } else { self.handled.get() }
+    }
+
     /// Counts a call that was timed, or one that found nothing to do if `packets` is `None`.
-    pub fn add_timed(&self, packets: Option<usize>, cycles: u64) {
+    pub fn add_timed(&self, packets: Option<u64>, cycles: u64) {
         if cycles >= INTERRUPTED {
             return;
         }
         let Some(packets) = packets else { return self.timed_empty_cycles.add(cycles) };
         self.timed_calls.add(1);
-        self.timed_packets.add(packets as u64);
+        self.timed_packets.add(packets);
         self.timed_cycles.add(cycles);
     }
 }
@@ -84,7 +96,7 @@ impl WorkerStats {
         let mut total = 0;
         for node in nodes {
             base.push(u32::try_from(total).unwrap_or(u32::MAX));
-            total += node.losses + ENGINE_LOSSES.len();
+            total += usize::from(node.losses) + ENGINE_LOSSES.len();
         }
         let fresh = |facts: &NodeFacts| NodeStats { facts: *facts, ..NodeStats::default() };
         WorkerStats {

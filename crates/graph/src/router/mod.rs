@@ -58,6 +58,8 @@ pub struct Router {
     tickets: Vec<AtomicU32>,
     /// Which tasks are scheduled, by worker.
     scheduled: Vec<Shown>,
+    /// By worker, as what follows.
+    wires: Vec<Wires>,
     stats: Vec<Arc<WorkerStats>>,
     mailboxes: Vec<Arc<Mailbox>>,
     storages: Arc<[Storages]>,
@@ -66,6 +68,34 @@ pub struct Router {
     pool: Pool,
     burst: usize,
     warnings: Vec<Diagnostic>,
+}
+
+/// The connections as a worker sees them.
+fn wires(plan: &Plan, homes: &Homes, worker: usize) -> Wires {
+    let ports: Vec<_> = plan.nodes.iter().map(|n| (n.inputs.len(), n.outputs.len())).collect();
+    let mut wires = Wires::new(&ports);
+    for c in &plan.connections {
+        match plan.kind(c) {
+            Kind::Push => {
+                let remote = homes.packets[c.to.0.index()].is_some_and(|home| home != worker);
+                wires.connect_push(c.from.0, c.from.1, Target::new(c.to.0, c.to.1), remote);
+            }
+            Kind::Pull => wires.connect_pull(c.to.0, c.to.1, Target::new(c.from.0, c.from.1)),
+        }
+    }
+    wires
+}
+
+/// What is to be known of each element.
+fn facts(plan: &Plan, wires: &Wires) -> Vec<NodeFacts> {
+    let facts = |(node, n): (NodeId, &PlanNode)| NodeFacts {
+        node,
+        losses: u16::try_from(n.spec().losses.len()).unwrap_or(u16::MAX),
+        output: wires.output(node, 0),
+        pushed_to: n.inputs.contains(&Kind::Push),
+        pulls: n.inputs.contains(&Kind::Pull),
+    };
+    plan.ids().zip(&plan.nodes).map(facts).collect()
 }
 
 impl Router {
@@ -80,15 +110,12 @@ impl Router {
         initialize(&plan, &flat, &shared, &options.devices)?;
         open(&plan, &flat, &shared)?;
         let storages = connect_storages(&plan, &shared, &homes, workers);
-        let facts = |n: &PlanNode| NodeFacts {
-            losses: n.spec().losses.len(),
-            pushed_to: n.inputs.contains(&Kind::Push),
-            pulls: n.inputs.contains(&Kind::Pull),
-        };
-        let facts: Vec<_> = plan.nodes.iter().map(facts).collect();
+        let wires: Vec<Wires> = (0..workers).map(|worker| wires(&plan, &homes, worker)).collect();
+        let nodes = plan.nodes.len();
         Ok(Router {
             handlers: shared.iter().map(|s| s.handlers()).collect(),
-            stats: (0..workers).map(|_| Arc::new(WorkerStats::new(&facts))).collect(),
+            stats: wires.iter().map(|wires| Arc::new(WorkerStats::new(&facts(&plan, wires)))).collect(),
+            wires,
             mailboxes: (0..workers).map(|_| Arc::default()).collect(),
             storages,
             clock: options.clock.clone(),
@@ -100,7 +127,7 @@ impl Router {
             shared,
             homes,
             tickets: tickets.into_iter().map(AtomicU32::new).collect(),
-            scheduled: (0..workers).map(|_| facts.iter().map(|_| AtomicBool::new(false)).collect()).collect(),
+            scheduled: (0..workers).map(|_| (0..nodes).map(|_| AtomicBool::new(false)).collect()).collect(),
             warnings,
         })
     }
@@ -172,7 +199,8 @@ impl Router {
             slots.push(Some(self.shared[id.index()].clone().local(&cx)));
         }
         let losses: Vec<usize> = self.plan.nodes.iter().map(|n| n.spec().losses.len()).collect();
-        let mut core = Core::new(worker, self.wires(worker), self.stats[worker].clone(), losses.into());
+        let mut core =
+            Core::new(worker, self.wires[worker].clone(), self.stats[worker].clone(), losses.into());
         core.storages = self.storages.clone();
         core.home = self.homes.packets.clone().into();
         core.active = active.into();
@@ -192,22 +220,6 @@ impl Router {
             engine.set_tickets(id, tickets.load(Relaxed));
         }
         engine
-    }
-
-    fn wires(&self, worker: usize) -> Wires {
-        let ports: Vec<_> = self.plan.nodes.iter().map(|n| (n.inputs.len(), n.outputs.len())).collect();
-        let mut wires = Wires::new(&ports);
-        for c in &self.plan.connections {
-            match self.plan.kind(c) {
-                Kind::Push => {
-                    let home = self.homes.packets[c.to.0.index()];
-                    let remote = home.is_some_and(|h| h != worker);
-                    wires.connect_push(c.from.0, c.from.1, Target::new(c.to.0, c.to.1), remote);
-                }
-                Kind::Pull => wires.connect_pull(c.to.0, c.to.1, Target::new(c.from.0, c.from.1)),
-            }
-        }
-        wires
     }
 
     /// What is doubtful but usable.

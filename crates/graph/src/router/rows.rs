@@ -57,7 +57,7 @@ impl Router {
         for worker in &self.stats {
             let s = &worker.nodes[id.index()];
             row.calls += s.calls.get();
-            row.packets += s.packets.get();
+            row.packets += s.packets();
             row.empty_polls += s.empty_polls.get();
             row.made += s.made.get();
             row.gone += s.gone.get();

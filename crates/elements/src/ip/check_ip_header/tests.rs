@@ -84,11 +84,18 @@ impl Work for Together<'_> {
     fn run<V: Lanes<N>, const N: usize>(self) -> Self::Output {
         let pool = Pool::heap(N, 256);
         let bytes = |i| if i == self.place { self.bytes } else { self.good };
-        let mut packets: [Packet; N] = std::array::from_fn(|i| pool.packet(bytes(i)).unwrap());
+        let mut batch = Batch::empty();
+        (0..N).for_each(|i| batch.push(pool.packet(bytes(i)).unwrap()));
         let illegal = (self.element.bad_source.few().unwrap(), self.element.bad_destination.few().unwrap());
-        let done = check_many::<V, N>(&mut packets, self.element.offset, illegal);
-        let all = packets.iter().map(|packet| (done, facts(packet))).collect();
-        packets.into_iter().for_each(Packet::free);
+        let (offset, mut done) = (self.element.offset as u16, false);
+        let look = |packets: &mut [Packet; N]| {
+            let marks = check_many::<V, N>(packets, offset, illegal);
+            done = marks.is_some();
+            marks
+        };
+        batch.sift_marking(look, |_| Ok::<(), ()>(()), |_, ()| None);
+        let all = batch.iter().map(|packet| (done, facts(packet))).collect();
+        batch.free();
         all
     }
 }
