@@ -7,7 +7,7 @@ use control::fpm::Session;
 use control::replicate::{Frames, Replica};
 use control::{Model, Tables};
 use elements::harness::{Bench, Setup};
-use fib::{Radix, RouteChange, RouteFile, RouteTable};
+use fib::{Interfaces, Radix, RouteChange, RouteFile, Vrf};
 use io::memory::MemoryDevices;
 use io::pcap::Reader;
 use io::{Devices, Limits};
@@ -204,12 +204,8 @@ pub fn fpm(bytes: &[u8]) {
 /// the cuts.
 pub fn replicate(bytes: &[u8]) {
     let all = [1, 7, bytes.len().max(1)].map(|piece| {
-        let tables = Tables {
-            routes4: Arc::new(RouteTable::new(Radix::new())),
-            adjacencies4: Arc::default(),
-            routes6: Arc::new(RouteTable::new(Radix::new())),
-            adjacencies6: Arc::default(),
-        };
+        let interfaces = Arc::new(Interfaces::new(1));
+        let tables = Tables::new(Radix::new(), Radix::new()).with_interfaces(interfaces.clone());
         let (mut replica, mut frames) = (Replica::new(tables.clone()), Frames::default());
         replica.hello("b");
         for bytes in bytes.chunks(piece) {
@@ -218,7 +214,12 @@ pub fn replicate(bytes: &[u8]) {
             }
         }
         let near = [&tables.adjacencies4, &tables.adjacencies6].map(|all| all.snapshot(|| ()));
-        (tables.routes4.routes(), tables.routes6.routes(), near, replica.position(), replica.counts)
+        let scope = interfaces.snapshot(|vrfs| {
+            let routes = |vrf: &Arc<Vrf>| (format!("{vrf:?}"), vrf.routes4.routes(), vrf.routes6.routes());
+            vrfs.iter().map(routes).collect::<Vec<_>>()
+        });
+        let scope = format!("{scope:?}");
+        (tables.routes4.routes(), tables.routes6.routes(), near, scope, replica.position(), replica.counts)
     });
     assert_eq!(all[0], all[1]);
     assert_eq!(all[0], all[2]);

@@ -7,7 +7,7 @@
 #![expect(clippy::unwrap_used, clippy::expect_used, reason = "a measurement")]
 
 use control::Tables;
-use control::replicate::{Authority, Client, ClientSettings, Log, Server, ServerSettings};
+use control::replicate::{Authority, Client, ClientSettings, Log, Server, ServerSettings, VERSION};
 use fib::{Address, NextHop, Prefix, Route, RouteChange, synth};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -62,7 +62,7 @@ fn main() {
         term: 0,
     };
     let snapshot = log.snapshot();
-    let bytes: usize = snapshot.frames.iter().map(|frame| frame.len()).sum();
+    let bytes: usize = snapshot.frames(VERSION).iter().map(|frame| frame.len()).sum();
     println!("{:>10} routes, a snapshot of {:.1} MB", four.len() + six.len(), bytes as f64 / 1e6);
     drop(snapshot);
     // Into empty tables; then into tables that have it all.

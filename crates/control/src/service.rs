@@ -16,7 +16,6 @@ use crate::publish::{self, Publisher, Tables};
 use crate::replicate::{Log, Reclaim};
 use crate::socket::{GROUPS, NetlinkSocket, Read};
 use epoch::Reader;
-use fib::Interfaces;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::eventfd::{EfdFlags, EventFd};
 use std::io::{self, Read as _};
@@ -179,8 +178,6 @@ impl Drop for Handle {
 /// What only some want.
 #[derive(Default)]
 struct Also {
-    /// VLANs and VRFs, of which workers hear there.
-    interfaces: Option<Arc<Interfaces>>,
     /// Numbers that followers of the tables have are not given again too soon.
     reclaim: Option<Reclaim>,
     /// Whoever follows has FRR's routes from before, or none.
@@ -219,19 +216,6 @@ impl Control {
     /// If a socket or the thread cannot be had.
     pub fn start(settings: &Settings, cables: Option<Cables>, tables: Tables) -> io::Result<Handle> {
         Control::start_for(settings, cables, tables, Also::default())
-    }
-
-    /// As [`start`](Self::start), with VLANs on the ports' twins and VRFs, of which workers hear in `interfaces`.
-    ///
-    /// # Errors
-    /// If a socket or the thread cannot be had.
-    pub fn start_with_interfaces(
-        settings: &Settings,
-        cables: Option<Cables>,
-        tables: Tables,
-        interfaces: Arc<Interfaces>,
-    ) -> io::Result<Handle> {
-        Control::start_for(settings, cables, tables, Also { interfaces: Some(interfaces), ..Also::default() })
     }
 
     /// As [`start`](Self::start), for other nodes as well: those that follow the log of these tables
@@ -280,7 +264,7 @@ impl Control {
         tables: Tables,
         also: Also,
     ) -> io::Result<Handle> {
-        let Also { interfaces, reclaim, is_apart, hold } = also;
+        let Also { reclaim, is_apart, hold } = also;
         let shared = Arc::new(Shared::default());
         let listener = match settings.source {
             Source::Kernel => None,
@@ -297,7 +281,7 @@ impl Control {
             listener,
             connection: None,
             follower: Follower::new(),
-            publisher: Publisher::with_interfaces(tables, &settings.ports, interfaces),
+            publisher: Publisher::new(tables, &settings.ports),
             reclaim,
             is_apart,
             hold,

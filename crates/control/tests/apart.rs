@@ -3,8 +3,11 @@
 
 use control::Tables;
 use control::replicate::apart::{ChannelError, Reins, Side, follow};
-use control::replicate::{Message, Replica};
-use fib::{Adjacency, AdjacencyChanges, HopGroup, NextHop, Prefix4, Prefix6, Radix, Route, RouteChange};
+use control::replicate::{Message, Replica, VERSION};
+use fib::{
+    Adjacency, AdjacencyChanges, HopGroup, InVrf, Interface, InterfaceMap, Interfaces, NextHop, Prefix4,
+    Prefix6, Radix, Route, RouteChange, Tags, Vrf,
+};
 use std::io::Write;
 use std::os::unix::net::UnixStream;
 use std::sync::Arc;
@@ -13,7 +16,7 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 fn tables() -> Tables {
-    Tables::new(Radix::new(), Radix::new())
+    Tables::new(Radix::new(), Radix::new()).with_interfaces(Arc::new(Interfaces::new(1)))
 }
 
 fn hop(port: u32) -> NextHop {
@@ -22,8 +25,22 @@ fn hop(port: u32) -> NextHop {
 
 /// Everything that is in tables, with numbers.
 fn all(tables: &Tables) -> impl PartialEq + std::fmt::Debug {
-    let Tables { routes4, adjacencies4, routes6, adjacencies6 } = tables;
+    fn routes<A: InVrf>(vrf: &Vrf) -> Vec<String> {
+        let all = vrf.routes::<A>().routes();
+        all.iter().map(|route| format!("{} {:?}", route.prefix, Vrf::shared(&route.next_hop))).collect()
+    }
+    let Tables { routes4, adjacencies4, routes6, adjacencies6, interfaces } = tables;
+    let (all, vrfs) = interfaces.as_ref().unwrap().snapshot(|vrfs| vrfs);
+    let line = |one: &fib::InterfaceChange| {
+        let now =
+            one.now.as_ref().map(|now| (&now.name, now.mtu, now.up, now.vrf.as_ref().map(|vrf| vrf.table)));
+        format!("{} {} {} {now:?}", one.number, one.port, one.tags)
+    };
     (
+        all.iter().map(line).collect::<Vec<_>>(),
+        vrfs.iter()
+            .map(|vrf| (vrf.name.clone(), vrf.table, routes::<u32>(vrf), routes::<u128>(vrf)))
+            .collect::<Vec<_>>(),
         (routes4.routes(), routes4.next_hop_list(), adjacencies4.snapshot(|| ())),
         (routes6.routes(), routes6.next_hop_list(), adjacencies6.snapshot(|| ())),
     )
@@ -113,15 +130,42 @@ fn change(tables: &Tables, round: u32) {
     };
     tables.adjacencies4.change(changes, &tables.routes4.next_hop_list());
     tables.adjacencies6.set_links(&[1500, 1400], round, &tables.routes6.next_hop_list());
+    change_interfaces(tables, round);
+}
+
+/// Port 0, and on it another VLAN each round, in a VRF that stays and has other routes.
+fn change_interfaces(tables: &Tables, round: u32) {
+    let interfaces = tables.interfaces.as_ref().unwrap();
+    let red = interfaces.with(InterfaceMap::vrfs).into_iter().find(|vrf| vrf.table == 10);
+    let red = red.unwrap_or_else(|| interfaces.vrf("red", 10));
+    let number = tables.routes4.numbers(&[hop(1 + round)]).unwrap()[0];
+    let route = |n: u32| {
+        let prefix = Prefix4::new((30 << 24) | n << 8, 24).unwrap();
+        RouteChange::Set(Route { prefix, next_hop: Vrf::hop(number) })
+    };
+    let changes: Vec<_> = (0..100).map(|n| route(n + 10 * round)).collect();
+    red.routes4.apply(&changes).unwrap();
+    let one = |number: u16, vrf| {
+        let tags = Tags::NONE.then(Tags::CUSTOMER, number).unwrap_or_default();
+        let (name, counts) = (format!("eth0.{number}"), interfaces.counts_of(number));
+        Some(Interface { name, port: 0, tags, mac: [2; 6], mtu: 1500, up: true, vrf, counts })
+    };
+    let mut list = vec![one(0, None)];
+    list.resize_with(round as usize + 1, || None);
+    list.push(one(round as u16 + 1, Some(red)));
+    interfaces.set(list);
 }
 
 #[test]
 fn one_after_the_other_goes_on_with_what_is_there() {
     let mut router = Router::new();
+    let mut first_vrf = None;
     for round in 0..4 {
         let (tables, serving) = start(&mut router, round > 0);
         change(&tables, 2 * round);
         wait_until(|| all(&tables) == all(&router.tables));
+        let vrfs = router.tables.interfaces.as_ref().unwrap().with(InterfaceMap::vrfs);
+        first_vrf = first_vrf.or(vrfs.into_iter().next());
         change(&tables, 2 * round + 1);
         wait_until(|| all(&tables) == all(&router.tables));
         wait_until(|| router.reports.load(Ordering::Relaxed) > u64::from(round));
@@ -130,8 +174,11 @@ fn one_after_the_other_goes_on_with_what_is_there() {
         assert!(matches!(serving.join().unwrap(), ChannelError::Closed));
     }
     let replica = router.replica.unwrap();
-    // One snapshot at the beginning, never another.
+    // One snapshot at the beginning, never another; so workers' VRF is the same one all the time.
     assert_eq!((replica.counts.snapshots, replica.counts.swept, replica.counts.renumbered), (1, 0, 0));
+    let interfaces = router.tables.interfaces.as_ref().unwrap();
+    assert_eq!(interfaces.with(|map| map.iter().map(|(number, _)| number).collect::<Vec<_>>()), [0, 8]);
+    assert!(first_vrf.is_some_and(|vrf| Arc::ptr_eq(&vrf, &interfaces.with(InterfaceMap::vrfs)[0])));
 }
 
 #[test]
@@ -144,8 +191,8 @@ fn one_that_ends_early_has_done_no_harm() {
     assert!(router.ended().is_ok());
     let before = format!("{:?}", all(&router.tables));
     // It ends at once; it asks and ends; it asks, and says what is no frame; it says that it knows all and ends.
-    let welcome = Message::Welcome { version: 1, life: 5 }.encode();
-    let ask = Message::TellAll.encode();
+    let welcome = Message::Welcome { version: VERSION, life: 5 }.encode();
+    let ask = Message::TellAll(VERSION).encode();
     let nonsense = vec![0xff; 8];
     for words in [vec![], ask.clone(), [&ask[..], &nonsense].concat(), [&ask[..], &welcome].concat()] {
         let mut theirs = router.connect();

@@ -37,8 +37,9 @@ struct World {
 
 impl World {
     fn new() -> World {
-        let (tables, interfaces) = (Tables::default(), Arc::new(Interfaces::new(1)));
-        let publisher = Publisher::with_interfaces(tables.clone(), &[2, 3], Some(interfaces.clone()));
+        let interfaces = Arc::new(Interfaces::new(1));
+        let tables = Tables::default().with_interfaces(interfaces.clone());
+        let publisher = Publisher::new(tables.clone(), &[2, 3]);
         let steps = recorded().into_iter();
         World { steps, model: Model::default(), publisher, tables, interfaces, reader: Reader::new() }
     }

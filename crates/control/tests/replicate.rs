@@ -5,7 +5,8 @@ use control::Tables;
 use control::replicate::{Answer, Feed, Frames, Hello, LINGER, Log, Message, Reclaim, Replica};
 use epoch::Reader;
 use fib::{
-    Adjacency, AdjacencyChanges, HopGroup, LinearTable, NextHop, NextHopId, Prefix, Radix, Route, RouteChange,
+    Adjacency, AdjacencyChanges, HopGroup, InVrf, Interface, InterfaceMap, Interfaces, LinearTable, NextHop,
+    NextHopId, Prefix, Radix, Route, RouteChange, RouteTable, Tags, Vrf,
 };
 use proptest::prelude::*;
 use std::net::IpAddr;
@@ -13,7 +14,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 fn tables() -> Tables {
-    Tables::new(Radix::new(), LinearTable::new())
+    Tables::new(Radix::new(), LinearTable::new()).with_interfaces(Arc::new(Interfaces::new(1)))
+}
+
+fn interfaces(tables: &Tables) -> &Arc<Interfaces> {
+    tables.interfaces.as_ref().unwrap()
 }
 
 fn hop(port: u32) -> NextHop {
@@ -49,7 +54,7 @@ impl Node {
             })
             .unwrap();
         let (life, position) = hello.unwrap();
-        let hello = Hello { oldest: 1, newest: 1, life, position, name: "b" };
+        let hello = Hello { oldest: 1, newest: 2, life, position, name: "b" };
         let (feed, resumes) = Feed::new(log, &hello, &mut bytes).unwrap();
         (self.feed, self.frames, self.wire) = (Some(feed), Frames::default(), bytes);
         resumes
@@ -94,16 +99,46 @@ fn all(tables: &Tables) -> impl PartialEq + std::fmt::Debug + use<> {
         tables.routes6.snapshot(|| ()).rib.iter().collect::<Vec<_>>(),
         near(&tables.adjacencies4),
         near(&tables.adjacencies6),
+        scope(tables),
     )
 }
 
-/// What workers read for these addresses: next hop and adjacency.
+/// Interfaces with their VRFs, what numbers stand for that are out of use, and the routes of VRFs with shared numbers.
+fn scope(tables: &Tables) -> Vec<String> {
+    fn routes<A: InVrf>(vrf: &Vrf) -> String {
+        let all = vrf.routes::<A>().routes();
+        all.iter().map(|route| format!(" {}={:?}", route.prefix, Vrf::shared(&route.next_hop))).collect()
+    }
+    let (all, vrfs) = interfaces(tables).snapshot(|vrfs| vrfs);
+    let line = |one: &fib::InterfaceChange| {
+        let now = one.now.as_ref().map(|now| {
+            (&now.name, now.mac, now.mtu, now.up, now.vrf.as_ref().map(|vrf| (&vrf.name, vrf.table)))
+        });
+        format!("{} {} {} {now:?}", one.number, one.port, one.tags)
+    };
+    let vrf = |vrf: &Arc<Vrf>| format!("{vrf:?}{}{}", routes::<u32>(vrf), routes::<u128>(vrf));
+    all.iter().map(line).chain(vrfs.iter().map(vrf)).collect()
+}
+
+/// What workers read for these addresses of packets of each interface: next hop and adjacency.
 fn lookups(tables: &Tables) -> Vec<(Option<NextHop>, Adjacency)> {
+    let vrf = |number| interfaces(tables).with(|map| map.get(number)?.vrf.clone());
+    let vrfs: Vec<Option<Arc<Vrf>>> = (0..MOST_INTERFACES.into()).map(vrf).collect();
+    vrfs.iter().flat_map(|vrf| lookups_in(tables, vrf.as_deref())).collect()
+}
+
+fn lookups_in(tables: &Tables, vrf: Option<&Vrf>) -> Vec<(Option<NextHop>, Adjacency)> {
     let reader = Reader::new();
     (0..64u32)
         .map(|top| {
             let mut hops = [None];
-            tables.routes4.lookup_batch(&reader, &[top << 26 | 1], &mut hops);
+            match vrf {
+                None => tables.routes4.lookup_batch(&reader, &[top << 26 | 1], &mut hops),
+                Some(vrf) => {
+                    let hop = vrf.routes4.lookup(&reader, top << 26 | 1);
+                    hops[0] = hop.and_then(|hop| Vrf::shared(&hop));
+                }
+            }
             let number = NextHopId::bits(hops[0]);
             let forwarding = tables.adjacencies4.read(&reader);
             let number = forwarding.choose(number, || top.wrapping_mul(0x9e37_79b9));
@@ -121,6 +156,11 @@ enum Step {
     Neighbour(u32, Option<u8>),
     Group(u32, Vec<(u32, u32)>),
     Links(Vec<u16>),
+    /// An interface is there, with this MTU and in this VRF, or not.
+    Interface(u16, Option<(u32, Option<u8>)>),
+    VrfRoutes(u8, Vec<(u8, u8, u32)>),
+    /// A VRF is another one from now on.
+    Rename(u8),
     Connect,
     Disconnect,
     Take(usize),
@@ -129,9 +169,13 @@ enum Step {
 }
 
 fn step() -> impl Strategy<Value = Step> {
-    let route = (0..12u8, 0..7u8, 0..10u32);
+    let route = || (0..12u8, 0..7u8, 0..10u32);
+    let interface = (0..MOST_INTERFACES, prop::option::of((1280..1283u32, prop::option::of(0..VRFS))));
     prop_oneof![
-        6 => prop::collection::vec(route, 1..6).prop_map(Step::Routes),
+        6 => prop::collection::vec(route(), 1..6).prop_map(Step::Routes),
+        3 => interface.prop_map(|(number, now)| Step::Interface(number, now)),
+        3 => (0..VRFS, prop::collection::vec(route(), 1..6)).prop_map(|(vrf, all)| Step::VrfRoutes(vrf, all)),
+        1 => (0..VRFS).prop_map(Step::Rename),
         2 => (0..10u32, prop::option::of(any::<u8>())).prop_map(|(port, mac)| Step::Neighbour(port, mac)),
         1 => (20..23u32, prop::collection::vec((0..10u32, 1..4u32), 0..4))
             .prop_map(|(port, members)| Step::Group(port, members)),
@@ -144,13 +188,85 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
+/// Interfaces and VRFs that there may be.
+const MOST_INTERFACES: u16 = 5;
+const VRFS: u8 = 2;
+
 /// The control node's tables, and whoever changes them.
 struct Control {
     tables: Tables,
     retired: Vec<NextHopId>,
+    /// How often a VRF was renamed.
+    names: u32,
 }
 
 impl Control {
+    fn new() -> Control {
+        Control { tables: tables(), retired: Vec::new(), names: 0 }
+    }
+
+    fn list(&self) -> Vec<Option<Interface>> {
+        let map = |map: &InterfaceMap| (0..MOST_INTERFACES.into()).map(|n| map.get(n).cloned()).collect();
+        interfaces(&self.tables).with(map)
+    }
+
+    fn vrf(&self, table: u32) -> Option<Arc<Vrf>> {
+        interfaces(&self.tables).with(InterfaceMap::vrfs).into_iter().find(|vrf| vrf.table == table)
+    }
+
+    /// Changes a route of a VRF as the publisher does.
+    fn set_in_vrf<A: InVrf>(&self, vrf: &Vrf, shared: &RouteTable<A>, prefix: Prefix<A>, port: u32) {
+        let number = shared.numbers(&[hop(port)]).unwrap()[0];
+        let change = match port {
+            0 => RouteChange::Remove(prefix, None),
+            _ => RouteChange::Set(Route { prefix, next_hop: Vrf::hop(number) }),
+        };
+        let _ = vrf.routes::<A>().apply(&[change]);
+    }
+
+    fn publish_scope(&mut self, step: &Step) {
+        let Tables { routes4, adjacencies4, routes6, .. } = &self.tables;
+        match step {
+            Step::Interface(number, now) => {
+                let interface = now.map(|(mtu, vrf)| {
+                    let tags = Tags::NONE.then(Tags::CUSTOMER, *number).filter(|_| *number > 1);
+                    let table = vrf.map(|vrf| 10 + u32::from(vrf));
+                    let new = |table| interfaces(&self.tables).vrf(&format!("v{}", self.names), table);
+                    let vrf = table.map(|table| self.vrf(table).unwrap_or_else(|| new(table)));
+                    let (name, port) = (format!("i{number}"), number % 2);
+                    let (tags, counts) = (tags.unwrap_or_default(), interfaces(&self.tables).counts());
+                    Interface { name, port, tags, mac: [2; 6], mtu, up: mtu > 1280, vrf, counts }
+                });
+                let mut list = self.list();
+                list[usize::from(*number)] = interface;
+                interfaces(&self.tables).set(list);
+            }
+            Step::VrfRoutes(vrf, routes) => {
+                let Some(vrf) = self.vrf(10 + u32::from(*vrf)) else { return };
+                for (addr, len, port) in routes {
+                    let prefix4 = Prefix::new(u32::from(*addr) << 28, *len).unwrap();
+                    let prefix6 = Prefix::new(u128::from(*addr) << 124, len * 9).unwrap();
+                    self.set_in_vrf(&vrf, routes4, prefix4, *port);
+                    self.set_in_vrf(&vrf, routes6, prefix6, *port);
+                }
+                adjacencies4.renumber(&routes4.next_hop_list());
+            }
+            Step::Rename(vrf) => {
+                let Some(old) = self.vrf(10 + u32::from(*vrf)) else { return };
+                self.names += 1;
+                let new = interfaces(&self.tables).vrf(&format!("v{}", self.names), old.table);
+                let routes: Vec<_> = old.routes4.routes().into_iter().map(RouteChange::Set).collect();
+                new.routes4.apply(&routes).unwrap();
+                let mut list = self.list();
+                let is_old =
+                    |one: &&mut Interface| one.vrf.as_ref().is_some_and(|vrf| Arc::ptr_eq(vrf, &old));
+                list.iter_mut().flatten().filter(is_old).for_each(|one| one.vrf = Some(new.clone()));
+                interfaces(&self.tables).set(list);
+            }
+            _ => {}
+        }
+    }
+
     fn publish(&mut self, step: &Step) {
         let Tables { routes4, adjacencies4, routes6, .. } = &self.tables;
         match step {
@@ -189,7 +305,7 @@ impl Control {
                 adjacencies4.change(changes, &routes4.next_hop_list());
             }
             Step::Links(mtus) => adjacencies4.set_links(mtus, 7, &routes4.next_hop_list()),
-            _ => {}
+            step => self.publish_scope(step),
         }
     }
 
@@ -198,15 +314,49 @@ impl Control {
         let Tables { routes4, adjacencies4, .. } = &self.tables;
         routes4.free_numbers(&std::mem::take(&mut self.retired));
         let groups = adjacencies4.known_groups();
-        let members: Vec<_> =
+        let mut used: Vec<_> =
             groups.iter().flat_map(|(_, group)| group.members()).map(|member| member.hop).collect();
-        self.retired = routes4.retire_unused(&members, &[], 1);
+        let vrfs = interfaces(&self.tables).with(InterfaceMap::vrfs);
+        used.extend(vrfs.iter().flat_map(|vrf| vrf.numbers_in_use::<u32>()));
+        self.retired = routes4.retire_unused(&used, &[], 1);
     }
+}
+
+/// The same interfaces and VRFs in other tables, whose next hops have other numbers.
+fn restart_scope(old: &Tables, new: &Tables) {
+    fn copy<A: InVrf>(vrf: &Vrf, old: &RouteTable<A>, copy: &Vrf, new: &RouteTable<A>) {
+        let list = old.next_hop_list();
+        for route in vrf.routes::<A>().routes().iter().rev() {
+            let hop = list[Vrf::shared(&route.next_hop).unwrap().index()];
+            let next_hop = Vrf::hop(new.numbers(&[hop]).unwrap()[0]);
+            copy.routes::<A>().apply(&[RouteChange::Set(Route { next_hop, ..*route })]).unwrap();
+        }
+    }
+    let mut list: Vec<Option<Interface>> = interfaces(old)
+        .with(|map| (0..MOST_INTERFACES.into()).map(|number| map.get(number).cloned()).collect());
+    for vrf in interfaces(old).with(InterfaceMap::vrfs) {
+        let its = interfaces(new).vrf(&vrf.name, vrf.table);
+        copy(&vrf, &old.routes4, &its, &new.routes4);
+        copy(&vrf, &old.routes6, &its, &new.routes6);
+        let is_in = |one: &&mut Interface| one.vrf.as_ref().is_some_and(|of| of.table == vrf.table);
+        list.iter_mut().flatten().filter(is_in).for_each(|one| one.vrf = Some(its.clone()));
+    }
+    new.adjacencies4.renumber(&new.routes4.next_hop_list());
+    // Numbers that are out of use go on meaning what they meant.
+    interfaces(new).change(
+        interfaces(old)
+            .snapshot(drop)
+            .0
+            .into_iter()
+            .map(|one| fib::InterfaceChange { now: None, ..one })
+            .collect(),
+    );
+    interfaces(new).set(list);
 }
 
 /// Runs the steps; at the end the node's tables are the control node's.
 fn run(steps: &[Step], room: usize) {
-    let mut control = Control { tables: tables(), retired: Vec::new() };
+    let mut control = Control::new();
     control.publish(&Step::Routes(vec![(3, 4, 1), (0, 0, 2)]));
     let mut log = Log::new(&control.tables, room);
     let mut node = Node::new();
@@ -239,6 +389,7 @@ fn run(steps: &[Step], room: usize) {
         groups: vec![],
     };
     control.tables.adjacencies4.change(changes, &control.tables.routes4.next_hop_list());
+    restart_scope(&old, &control.tables);
     log = Log::new(&control.tables, room);
     let before = lookups(&node.tables);
     assert_eq!(node.connect(&log), None);
@@ -269,7 +420,7 @@ proptest! {
 
 #[test]
 fn a_node_goes_on_where_it_was() {
-    let mut control = Control { tables: tables(), retired: Vec::new() };
+    let mut control = Control::new();
     let log = Log::new(&control.tables, Log::ROOM);
     let mut node = Node::new();
     // Nothing is a state, too.
@@ -290,7 +441,7 @@ fn a_node_goes_on_where_it_was() {
 
 #[test]
 fn a_slow_node_costs_no_memory_and_gets_everything_anew() {
-    let mut control = Control { tables: tables(), retired: Vec::new() };
+    let mut control = Control::new();
     let log = Log::new(&control.tables, 4000);
     let mut node = Node::new();
     node.connect(&log);
@@ -306,7 +457,7 @@ fn a_slow_node_costs_no_memory_and_gets_everything_anew() {
 
 #[test]
 fn what_is_out_of_turn_is_refused_and_changes_nothing() {
-    let control = Control { tables: tables(), retired: Vec::new() };
+    let control = Control::new();
     let log = Log::new(&control.tables, Log::ROOM);
     let mut node = Node::new();
     node.replica.hello("b");
@@ -317,8 +468,8 @@ fn what_is_out_of_turn_is_refused_and_changes_nothing() {
     assert!(refused(&frame(Message::Ack(1))));
     assert!(refused(&frame(Message::Welcome { version: 9, life: 3 })));
     assert!(!refused(&frame(Message::Unknown)) && !refused(&frame(Message::Alive(3))));
-    assert!(!refused(&frame(Message::Welcome { version: 1, life: 3 })));
-    assert!(refused(&frame(Message::Welcome { version: 1, life: 3 })));
+    assert!(!refused(&frame(Message::Welcome { version: 2, life: 3 })));
+    assert!(refused(&frame(Message::Welcome { version: 2, life: 3 })));
     // A change without a snapshot.
     assert!(refused(&frame(Message::Changes(&[0, 0, 0, 0, 0, 0, 0, 9, 4, 2, 0, 0]))));
     let hello = Hello { oldest: 7, newest: 9, life: 0, position: 0, name: "b" };

@@ -8,15 +8,20 @@
 //! Numbers of ports are those of outputs; VLANs have numbers behind them. Next hops name interfaces by number, whatever VRF
 //! the route is in: so all VRFs share one list of adjacencies, and routes may lead from one VRF to another.
 
+mod watch;
+
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 use epoch::{PerWorker, Reader, Table, Tally};
 
+use crate::lookup::Fib;
 use crate::next_hop::{NextHop, NextHopId};
 use crate::prefix::Address;
 use crate::range_tree::RangeTree;
 use crate::route_table::RouteTable;
+use crate::unread::Unread;
+pub use watch::{InterfaceChange, InterfaceWatch};
 
 /// Bytes of one VLAN tag.
 const TAG_LEN: usize = 4;
@@ -124,12 +129,12 @@ pub struct Vrf {
 impl Vrf {
     /// One without routes.
     pub fn new(name: &str, table: u32) -> Vrf {
-        Vrf {
-            name: name.to_owned(),
-            table,
-            routes4: RouteTable::new(RangeTree::new()),
-            routes6: RouteTable::new(RangeTree::new()),
-        }
+        Vrf::with(name, table, RangeTree::new(), RangeTree::new())
+    }
+
+    fn with(name: &str, table: u32, fib4: impl Fib<u32> + 'static, fib6: impl Fib<u128> + 'static) -> Vrf {
+        let (routes4, routes6) = (RouteTable::new(fib4), RouteTable::new(fib6));
+        Vrf { name: name.to_owned(), table, routes4, routes6 }
     }
 
     /// What stands in its tables for a next hop of the shared table.
@@ -147,6 +152,19 @@ impl Vrf {
     #[inline]
     pub fn routes<A: InVrf>(&self) -> &RouteTable<A> {
         A::routes_in(self)
+    }
+
+    /// The numbers of the shared table that its routes of one family lead to, each once.
+    pub fn numbers_in_use<A: InVrf>(&self) -> Vec<NextHopId> {
+        let now = self.routes::<A>().snapshot(|| ());
+        let mut in_use = vec![false; now.next_hops.len()];
+        for (_, hop) in &now.rib {
+            if let Some(mark) = in_use.get_mut(hop.index()) {
+                *mark = true;
+            }
+        }
+        let used = now.next_hops.iter().zip(in_use).filter(|(_, in_use)| *in_use);
+        used.filter_map(|(hop, _)| Vrf::shared(hop)).collect()
     }
 }
 
@@ -279,6 +297,11 @@ impl InterfaceMap {
         (0..).zip(&self.all).filter_map(|(number, one)| Some((number, one.as_ref()?)))
     }
 
+    /// True as long as nobody has told of any interface.
+    pub fn is_empty(&self) -> bool {
+        self.all.iter().all(Option::is_none)
+    }
+
     /// The VRFs that interfaces are in, by the numbers of their tables.
     pub fn vrfs(&self) -> Vec<Arc<Vrf>> {
         let mut vrfs: Vec<Arc<Vrf>> = self.iter().filter_map(|(_, one)| one.vrf.clone()).collect();
@@ -292,7 +315,10 @@ impl InterfaceMap {
 #[derive(Debug)]
 pub struct Interfaces {
     map: Table<InterfaceMap>,
+    known: Mutex<watch::Known>,
     workers: usize,
+    /// Routes of VRFs are looked up in.
+    is_read: bool,
 }
 
 impl Interfaces {
@@ -301,7 +327,17 @@ impl Interfaces {
 
     /// No interface is known; so many workers will count frames.
     pub fn new(workers: usize) -> Interfaces {
-        Interfaces { map: Table::default(), workers }
+        Interfaces { map: Table::default(), known: Mutex::default(), workers, is_read: true }
+    }
+
+    /// The same where no worker is: nothing is counted, and routes of VRFs are only kept ([`Unread`]).
+    pub fn unread() -> Interfaces {
+        Interfaces { is_read: false, ..Interfaces::new(0) }
+    }
+
+    /// A VRF without routes, for interfaces of these.
+    pub fn vrf(&self, name: &str, table: u32) -> Arc<Vrf> {
+        Arc::new(if self.is_read { Vrf::new(name, table) } else { Vrf::with(name, table, Unread, Unread) })
     }
 
     /// What is known now.
@@ -324,15 +360,6 @@ impl Interfaces {
     /// Frees what no worker can see any more.
     pub fn collect(&self) {
         self.map.collect();
-    }
-
-    /// Makes these, by number, all that there are; true if it is news to workers.
-    pub fn set(&self, all: Vec<Option<Interface>>) -> bool {
-        let news = self.map.with(|map| map.all != all);
-        if news {
-            self.map.replace(InterfaceMap::new(all));
-        }
-        news
     }
 }
 

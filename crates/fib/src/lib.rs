@@ -57,7 +57,9 @@ pub use adjacency::{
 };
 pub use dir24_8::Dir24_8;
 pub use group::{GroupError, HopGroup, Member};
-pub use interfaces::{InVrf, Interface, InterfaceCounts, InterfaceMap, Interfaces, Tags, Vrf};
+pub use interfaces::{
+    InVrf, Interface, InterfaceChange, InterfaceCounts, InterfaceMap, InterfaceWatch, Interfaces, Tags, Vrf,
+};
 pub use linear::LinearTable;
 pub use lookup::{Fib, MemoryPart};
 pub use mrt::{MrtError, read_mrt, write_mrt};

@@ -209,6 +209,11 @@ impl<A: Address> RouteTable<A> {
         self.next_hops.with(Vec::clone)
     }
 
+    /// How many numbers next hops have: all are below.
+    pub fn next_hop_count(&self) -> usize {
+        self.next_hops.with(Vec::len)
+    }
+
     /// The next hops by number. Read it *after* a lookup: then it has every number that the lookup gave. The
     /// list only grows, and a number keeps its meaning unless its next hop is [retired](Self::retire_unused).
     #[inline]

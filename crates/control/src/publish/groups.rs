@@ -10,10 +10,14 @@
 use super::paths::{In, View};
 use super::{Half, SETS, SETS_END, Tables};
 use crate::netlink::{Hop, Neighbour};
-use fib::{Address, Adjacencies, AdjacencyChanges, Family, HopGroup, Member, NextHop, NextHopId, RouteTable};
+use fib::{
+    Address, Adjacencies, AdjacencyChanges, Family, HopGroup, InVrf, InterfaceMap, Member, NextHop,
+    NextHopId, RouteTable, Vrf,
+};
 use std::cell::{RefCell, RefMut};
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::net::IpAddr;
+use std::sync::Arc;
 
 /// Ways with weights from 1.
 pub type Ways = Box<[(Hop, u32)]>;
@@ -74,7 +78,7 @@ struct Set {
 impl Sets {
     /// Takes note of the sets that are in tables. What their ways are is not known there, but those of a group whose
     /// members can all be used are its members.
-    pub fn find<A: Address>(&mut self, routes: &RouteTable<A>, adjacencies: &Adjacencies) {
+    pub fn find<A: InVrf>(&mut self, routes: &RouteTable<A>, adjacencies: &Adjacencies, vrfs: &[Arc<Vrf>]) {
         let far = routes.snapshot(|| ());
         if !far.next_hops.iter().any(is_set) {
             return;
@@ -84,11 +88,14 @@ impl Sets {
             self.sets.entry(hop.port).or_default();
         }
         let mut users = vec![0; far.next_hops.len()];
-        for (_, hop) in &far.rib {
+        let mut take = |hop: NextHopId| {
             if let Some(count) = users.get_mut(hop.index()) {
                 *count += 1;
             }
-        }
+        };
+        far.rib.iter().for_each(|(_, hop)| take(hop));
+        let in_vrfs = vrfs.iter().flat_map(|vrf| vrf.routes::<A>().routes());
+        in_vrfs.filter_map(|route| Vrf::shared(&route.next_hop)).for_each(take);
         for (hop, count) in far.next_hops.iter().zip(users).filter(|(hop, count)| is_set(hop) && *count > 0) {
             self.sets.entry(hop.port).or_default().users += count;
         }
@@ -199,8 +206,9 @@ impl AllSets {
     /// Takes note of the sets that are in tables.
     pub fn find(&mut self, tables: &Tables) {
         let AllSets([four, six]) = self;
-        four.get_mut().find(&tables.routes4, &tables.adjacencies4);
-        six.get_mut().find(&tables.routes6, &tables.adjacencies6);
+        let vrfs = tables.interfaces.as_ref().map(|all| all.with(InterfaceMap::vrfs)).unwrap_or_default();
+        four.get_mut().find(&tables.routes4, &tables.adjacencies4, &vrfs);
+        six.get_mut().find(&tables.routes6, &tables.adjacencies6, &vrfs);
     }
 }
 

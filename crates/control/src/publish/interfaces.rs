@@ -5,7 +5,7 @@
 
 use crate::kernel::Model;
 use crate::netlink::Link;
-use fib::{Interface, InterfaceCounts, Interfaces, Prefix, Tags, Vrf};
+use fib::{Interface, Interfaces, Prefix, Tags, Vrf};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
@@ -22,6 +22,19 @@ pub struct VrfState {
     pub dirty6: Vec<Prefix<u128>>,
 }
 
+impl VrfState {
+    /// For routes that have been published.
+    fn of(vrf: Arc<Vrf>) -> VrfState {
+        VrfState { vrf, fresh: false, dirty4: Vec::new(), dirty6: Vec::new() }
+    }
+
+    /// Every prefix that has a route is to be looked at.
+    pub fn look_at_all(&mut self) {
+        self.dirty4.extend(self.vrf.routes4.snapshot(|| ()).rib.iter().map(|(prefix, _)| prefix));
+        self.dirty6.extend(self.vrf.routes6.snapshot(|| ()).rib.iter().map(|(prefix, _)| prefix));
+    }
+}
+
 /// See the module.
 pub struct Places {
     /// Interface numbers of the twins in the kernel, by port; 0 for ports without one.
@@ -29,7 +42,6 @@ pub struct Places {
     /// What workers read; without it there are no VLANs and no VRFs.
     table: Option<Arc<Interfaces>>,
     numbers: HashMap<(u16, Tags), u16>,
-    counts: HashMap<u16, Arc<InterfaceCounts>>,
     /// Numbers of interfaces by those of the kernel.
     pub ports: BTreeMap<u32, u32>,
     /// Numbers of the kernel, by number of the interface; 0 = none now.
@@ -47,12 +59,12 @@ pub struct Places {
 }
 
 impl Places {
+    /// For these twins, and for numbers and VRFs that are in `table` already.
     pub fn new(twins: &[u32], table: Option<Arc<Interfaces>>) -> Places {
-        Places {
+        let mut places = Places {
             twins: twins.to_vec(),
             table,
             numbers: HashMap::new(),
-            counts: HashMap::new(),
             ports: by_link(twins),
             links: twins.to_vec(),
             port_of: (0..).take(twins.len()).collect(),
@@ -61,7 +73,19 @@ impl Places {
             seen: BTreeSet::new(),
             fresh: Vec::new(),
             warned: false,
+        };
+        let found = places.table.as_ref().map(|table| table.snapshot(|vrfs| vrfs));
+        if let Some((interfaces, vrfs)) = found {
+            for one in interfaces.iter().filter(|one| usize::from(one.number) >= twins.len()) {
+                let number = usize::from(one.number);
+                places.numbers.insert((one.port, one.tags), one.number);
+                places.links.resize(places.links.len().max(number + 1), 0);
+                places.port_of.resize(places.links.len(), one.port);
+                places.port_of[number] = one.port;
+            }
+            places.vrfs = vrfs.into_iter().map(|vrf| (vrf.table, VrfState::of(vrf))).collect();
         }
+        places
     }
 
     /// The number in the kernel of a port's twin.
@@ -103,8 +127,9 @@ impl Places {
             })
             .collect();
         self.ports = by_link(&self.twins);
+        let count = self.links.len();
         self.links = self.twins.clone();
-        self.links.resize(self.twins.len() + self.numbers.len(), 0);
+        self.links.resize(count, 0);
         for (index, port, tags) in vlans {
             let Some(number) = self.number(port, tags) else { continue };
             self.ports.insert(index, number.into());
@@ -112,13 +137,7 @@ impl Places {
         }
         let gone = self.update_vrfs(kernel);
         let all = (0..).zip(&self.links).map(|(number, index)| self.interface(kernel, number, *index));
-        let all: Vec<Option<Interface>> = all.collect();
-        for (number, one) in (0..).zip(&all) {
-            if let Some(one) = one {
-                self.counts.entry(number).or_insert_with(|| one.counts.clone());
-            }
-        }
-        self.news = Some(all);
+        self.news = Some(all.collect());
         self.note_fresh(kernel);
         gone
     }
@@ -184,7 +203,7 @@ impl Places {
             mtu: link.mtu,
             up: link.up,
             vrf: vrf.map(|state| state.vrf.clone()),
-            counts: self.counts.get(&number).cloned().unwrap_or_else(|| table.counts()),
+            counts: table.counts_of(number),
         })
     }
 
@@ -197,12 +216,10 @@ impl Places {
         let (stay, gone) = std::mem::take(&mut self.vrfs).into_iter().partition(|(_, state)| is_used(state));
         self.vrfs = stay;
         for (table, name) in used {
-            self.vrfs.entry(table).or_insert_with(|| VrfState {
-                vrf: Arc::new(Vrf::new(&name, table)),
-                fresh: true,
-                dirty4: Vec::new(),
-                dirty6: Vec::new(),
-            });
+            if let Some(interfaces) = self.table.as_ref().filter(|_| !self.vrfs.contains_key(&table)) {
+                let state = VrfState { fresh: true, ..VrfState::of(interfaces.vrf(&name, table)) };
+                self.vrfs.insert(table, state);
+            }
         }
         let gone: BTreeMap<u32, VrfState> = gone;
         gone.into_values().collect()
@@ -214,8 +231,8 @@ impl Places {
         let mut in_vrfs = links.filter_map(|link| Some((&link.name, vrf_of(kernel, link)?.0)));
         if let Some((name, vrf)) = in_vrfs.next().filter(|_| !self.warned) {
             eprintln!(
-                "warning: {name} is in VRF {vrf}: neither clusters nor routers whose control side is a process have VRFs; \
-                 its packets are looked up in table main"
+                "warning: {name} is in VRF {vrf}: neither clusters nor routers of another version than their control side \
+                 have VRFs; its packets are looked up in table main"
             );
             self.warned = true;
         }

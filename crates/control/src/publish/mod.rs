@@ -70,6 +70,8 @@ pub struct Tables {
     pub routes6: Arc<RouteTable<u128>>,
     /// What IPv6 packets to the next hops of `routes6` begin with.
     pub adjacencies6: Arc<Adjacencies>,
+    /// Interfaces, and the routes of VRFs; `None` where there are no VLANs and no VRFs, as in clusters.
+    pub interfaces: Option<Arc<Interfaces>>,
 }
 
 impl Default for Tables {
@@ -80,14 +82,20 @@ impl Default for Tables {
 }
 
 impl Tables {
-    /// Empty tables in which lookups are made by these structures.
+    /// Empty tables in which lookups are made by these structures, without VLANs and VRFs.
     pub fn new(fib4: impl Fib<u32> + 'static, fib6: impl Fib<u128> + 'static) -> Tables {
         Tables {
             routes4: Arc::new(RouteTable::new(fib4)),
             adjacencies4: Arc::default(),
             routes6: Arc::new(RouteTable::new(fib6)),
             adjacencies6: Arc::default(),
+            interfaces: None,
         }
+    }
+
+    /// With these interfaces, which other elements than those of the tables read.
+    pub fn with_interfaces(self, interfaces: Arc<Interfaces>) -> Tables {
+        Tables { interfaces: Some(interfaces), ..self }
     }
 }
 
@@ -171,17 +179,12 @@ impl Publisher {
     /// told yet stays until [`sweep`](Self::sweep). `ports` are the interface numbers of the twins, by
     /// port; 0 for none.
     pub fn new(tables: Tables, ports: &[u32]) -> Publisher {
-        Publisher::with_interfaces(tables, ports, None)
-    }
-
-    /// The same with VLANs and VRFs, of which workers hear in `interfaces`.
-    pub fn with_interfaces(tables: Tables, ports: &[u32], interfaces: Option<Arc<Interfaces>>) -> Publisher {
         let is_empty = tables.routes4.is_empty() && tables.routes6.is_empty();
         let mut sets = AllSets::default();
         sets.find(&tables);
         Publisher {
+            places: Places::new(ports, tables.interfaces.clone()),
             tables,
-            places: Places::new(ports, interfaces),
             ports_changed: false,
             started: false,
             links: HashMap::new(),
@@ -242,22 +245,23 @@ impl Publisher {
         let most = if self.started { CHUNK } else { usize::MAX };
         half4.routes(&view, most, reader, &mut self.counts);
         half6.routes(&view, most, reader, &mut self.counts);
-        if self.found == Found::Swept && half4.dirty.is_empty() && half6.dirty.is_empty() {
+        let round = Round { tables, view: &view, all: all || !self.started, most, neighbours: &neighbours };
+        round.forget(&gone);
+        let mut wanted = Wanted::new();
+        let more = round.publish(&mut vrfs, &mut wanted, reader, &mut self.counts);
+        let more = more || !half4.dirty.is_empty() || !half6.dirty.is_empty();
+        if self.found == Found::Swept && !more {
             self.found = Found::Known;
             self.counts.adjacency_changes += half4.sweep(&view, &self.indirect, reader);
             self.counts.adjacency_changes += half6.sweep(&view, &self.indirect, reader);
         }
-        let round = Round { tables, view: &view, all, neighbours: &neighbours };
-        round.forget(&gone);
-        let more = round.publish(&mut vrfs, [&mut wanted4, &mut wanted6], reader, &mut self.counts);
         self.started = true;
         if near {
             // All groups have been looked at.
             self.wanted.clear();
         }
-        self.wanted.extend(wanted4.union(&wanted6));
+        self.wanted.extend(wanted4.into_iter().chain(wanted6).chain(wanted));
         reader.quiescent();
-        let more = more || !self.dirty4.is_empty() || !self.dirty6.is_empty();
         self.places.vrfs = vrfs;
         self.places.show();
         more
@@ -270,6 +274,9 @@ impl Publisher {
             self.found = Found::Swept;
             self.dirty4.extend(self.tables.routes4.snapshot(|| ()).rib.iter().map(|(prefix, _)| prefix));
             self.dirty6.extend(self.tables.routes6.snapshot(|| ()).rib.iter().map(|(prefix, _)| prefix));
+            for state in self.places.vrfs.values_mut() {
+                state.look_at_all();
+            }
         }
     }
 

@@ -3,7 +3,7 @@
 use super::groups::Wanted;
 use super::interfaces::VrfState;
 use super::paths::View;
-use super::{CHUNK, Counts, Half, Tables};
+use super::{Counts, Half, Tables};
 use epoch::Reader;
 use std::collections::{BTreeMap, HashSet};
 use std::net::IpAddr;
@@ -14,6 +14,8 @@ pub struct Round<'a> {
     pub view: &'a View<'a>,
     /// Every route may have changed.
     pub all: bool,
+    /// So many prefixes of a VRF are looked at, unless it is new.
+    pub most: usize,
     /// Neighbours that have.
     pub neighbours: &'a HashSet<(u32, IpAddr)>,
 }
@@ -23,21 +25,20 @@ impl Round<'_> {
     pub fn publish(
         &self,
         vrfs: &mut BTreeMap<u32, VrfState>,
-        wanted: [&mut Wanted; 2],
+        wanted: &mut Wanted,
         reader: &mut Reader,
         counts: &mut Counts,
     ) -> bool {
-        let [wanted4, wanted6] = wanted;
         for (table, state) in &mut *vrfs {
             let (view, all) = (self.view.of_table(*table), self.all || state.fresh);
             // Nobody looks anything up there before everything is there.
-            let most = if state.fresh { usize::MAX } else { CHUNK };
+            let most = if state.fresh { usize::MAX } else { self.most };
             state.fresh = false;
             let vrf = Some(&*state.vrf);
-            let mut half = Half::of4(self.tables, vrf, &mut state.dirty4, wanted4);
+            let mut half = Half::of4(self.tables, vrf, &mut state.dirty4, wanted);
             half.widen(&view, all, self.neighbours, 0);
             half.routes(&view, most, reader, counts);
-            let mut half = Half::of6(self.tables, vrf, &mut state.dirty6, wanted6);
+            let mut half = Half::of6(self.tables, vrf, &mut state.dirty6, wanted);
             half.widen(&view, all, self.neighbours, 0);
             half.routes(&view, most, reader, counts);
         }

@@ -9,12 +9,16 @@
 //! | 3 adjacencies | next hop, then 0, or 1, the 14 bytes of an Ethernet header and the output (2 bytes) |
 //! | 4 groups | next hop, then 0, or 1, members (short), their numbers and weights (short), buckets (1 byte: of 2ⁿ the n), for each the index of its member (1 byte up to 256 members, else 2; none without members) |
 //! | 5 links | one only: the seed (4 bytes), then the MTU of each output (2 bytes) |
+//! | 6 to 8 | VRFs, their routes, interfaces: see [`scope`] |
 //!
 //! A next hop is 0, 4 or 6, as many bytes of gateway, and the port (short).
+
+mod scope;
 
 use super::message::CHANGES;
 use super::wire::{Cursor, MAX_FRAME, ProtocolError, Writer};
 use fib::{Address, Adjacency, Family, HopGroup, NextHop, NextHopId, Prefix};
+pub use scope::{Described, Named, interfaces, vrf_routes, vrfs};
 use std::net::IpAddr;
 
 /// A frame is closed when it is longer than this.
@@ -37,25 +41,35 @@ pub enum Change {
     Groups(Vec<(NextHop, Option<HopGroup>)>),
     /// Longest packets by output, and the seed.
     Links(Vec<u16>, u32),
+    /// VRFs by the numbers of their tables, and what they are called: they come without routes, or go.
+    Vrfs(Vec<(u32, Option<String>)>),
+    /// IPv4 routes of a VRF, with numbers of the shared table.
+    VrfRoutes4(u32, Vec<(Prefix<u32>, Option<NextHopId>)>),
+    /// IPv6 routes of a VRF.
+    VrfRoutes6(u32, Vec<(Prefix<u128>, Option<NextHopId>)>),
+    /// Interfaces.
+    Interfaces(Vec<Named>),
 }
 
-/// A table of a family: positions of snapshots differ between these.
+/// What has a lock of its own: positions of snapshots differ between these.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Topic {
     /// Next hops and routes.
     Routes(Family),
     /// Adjacencies, groups and links.
     Adjacencies(Family),
+    /// Interfaces, and which VRFs there are.
+    Interfaces,
+    /// Routes of the VRF that has a table.
+    Vrf(u32, Family),
 }
 
 impl Topic {
-    /// A number below 4.
-    pub fn index(self) -> usize {
+    /// The first version of the protocol that tells of it.
+    pub fn since(self) -> u8 {
         match self {
-            Topic::Routes(Family::Ipv4) => 0,
-            Topic::Routes(Family::Ipv6) => 1,
-            Topic::Adjacencies(Family::Ipv4) => 2,
-            Topic::Adjacencies(Family::Ipv6) => 3,
+            Topic::Routes(_) | Topic::Adjacencies(_) => 1,
+            Topic::Interfaces | Topic::Vrf(..) => 2,
         }
     }
 }
@@ -68,6 +82,9 @@ enum What {
     Adjacencies = 3,
     Groups = 4,
     Links = 5,
+    Vrfs = 6,
+    VrfRoutes = 7,
+    Interfaces = 8,
 }
 
 /// Writes the position into a frame of changes.
@@ -124,16 +141,14 @@ pub fn routes<A: Address>(
     routes: impl IntoIterator<Item = (Prefix<A>, Option<NextHopId>)>,
     emit: &mut impl FnMut(Vec<u8>),
 ) {
-    let write = |writer: &mut Writer, (prefix, hop): (Prefix<A>, Option<NextHopId>)| {
-        let bytes = usize::from(prefix.len()).div_ceil(8);
-        writer.u8(prefix.len());
-        match prefix.first().to_ip() {
-            IpAddr::V4(ip) => writer.bytes(&ip.octets()[..bytes]),
-            IpAddr::V6(ip) => writer.bytes(&ip.octets()[..bytes]),
-        };
-        writer.short(NextHopId::bits(hop));
-    };
-    write_all(|| begin(A::FAMILY, What::Routes), usize::MAX, routes, write, emit);
+    write_all(|| begin(A::FAMILY, What::Routes), usize::MAX, routes, write_route, emit);
+}
+
+/// A frame that changes nothing: for followers that know nothing of what has changed at this position.
+pub fn nothing(position: u64) -> Vec<u8> {
+    let mut frame = begin(Family::Ipv4, What::NextHops).finish();
+    stamp(&mut frame, position);
+    frame
 }
 
 /// Frames with adjacencies.
@@ -179,6 +194,16 @@ pub fn links(family: Family, mtus: &[u16], seed: u32, emit: &mut impl FnMut(Vec<
         writer.u16(*mtu);
     }
     emit(writer.finish());
+}
+
+fn write_route<A: Address>(writer: &mut Writer, (prefix, hop): (Prefix<A>, Option<NextHopId>)) {
+    let bytes = usize::from(prefix.len()).div_ceil(8);
+    writer.u8(prefix.len());
+    match prefix.first().to_ip() {
+        IpAddr::V4(ip) => writer.bytes(&ip.octets()[..bytes]),
+        IpAddr::V6(ip) => writer.bytes(&ip.octets()[..bytes]),
+    };
+    writer.short(NextHopId::bits(hop));
 }
 
 fn write_hop(writer: &mut Writer, hop: NextHop) {
@@ -233,6 +258,9 @@ fn records(cursor: &mut Cursor<'_>, family: Family, what: u8) -> Option<Change> 
     const ADJACENCIES: u8 = What::Adjacencies as u8;
     const GROUPS: u8 = What::Groups as u8;
     const LINKS: u8 = What::Links as u8;
+    const VRFS: u8 = What::Vrfs as u8;
+    const VRF_ROUTES: u8 = What::VrfRoutes as u8;
+    const INTERFACES: u8 = What::Interfaces as u8;
     Some(match (what, family) {
         (NEXT_HOPS, _) => Change::NextHops(read_all(cursor, |c| Some((number(c)?, read_hop(c)?)))?),
         (ROUTES, Family::Ipv4) => Change::Routes4(read_all(cursor, read_route)?),
@@ -246,6 +274,14 @@ fn records(cursor: &mut Cursor<'_>, family: Family, what: u8) -> Option<Change> 
             let seed = cursor.u32()?;
             Change::Links(read_all(cursor, |c| c.u16())?, seed)
         }
+        (VRFS, Family::Ipv4) => Change::Vrfs(read_all(cursor, scope::read_vrf)?),
+        (VRF_ROUTES, Family::Ipv4) => {
+            Change::VrfRoutes4(scope::read_table(cursor)?, read_all(cursor, read_route)?)
+        }
+        (VRF_ROUTES, Family::Ipv6) => {
+            Change::VrfRoutes6(scope::read_table(cursor)?, read_all(cursor, read_route)?)
+        }
+        (INTERFACES, Family::Ipv4) => Change::Interfaces(read_all(cursor, scope::read_interface)?),
         _ => return None,
     })
 }
@@ -386,6 +422,18 @@ mod tests {
                 prop::collection::vec((hop(), prop::option::of(group())), vec(4)).prop_map(Change::Groups)
             ),
             (any4or6, (any::<Vec<u16>>(), any::<u32>()).prop_map(|(mtus, seed)| Change::Links(mtus, seed))),
+            (Just(Family::Ipv4), scope::tests::vrfs()),
+            (Just(Family::Ipv4), scope::tests::interfaces()),
+            (
+                Just(Family::Ipv4),
+                (1..u32::MAX, prop::collection::vec(route(), vec(40)))
+                    .prop_map(|(table, all)| Change::VrfRoutes4(table, all))
+            ),
+            (
+                Just(Family::Ipv6),
+                (1..u32::MAX, prop::collection::vec(route(), vec(40)))
+                    .prop_map(|(table, all)| Change::VrfRoutes6(table, all))
+            ),
         ]
     }
 
@@ -402,6 +450,12 @@ mod tests {
                 groups(family, all.iter().map(|(hop, group)| (*hop, group.as_ref())), emit);
             }
             Change::Links(mtus, seed) => links(family, mtus, *seed, emit),
+            Change::Vrfs(all) => {
+                vrfs(all.iter().map(|(table, name)| (*table, name.as_deref())), emit);
+            }
+            Change::VrfRoutes4(table, all) => vrf_routes(*table, all.iter().copied(), emit),
+            Change::VrfRoutes6(table, all) => vrf_routes(*table, all.iter().copied(), emit),
+            Change::Interfaces(all) => interfaces(all.iter().cloned(), emit),
         }
         frames
     }
@@ -416,13 +470,14 @@ mod tests {
         }
 
         #[test]
-        fn any_bytes_are_a_change_or_none(family in 0..2usize, what in 0..7u8, rest: Vec<u8>) {
+        fn any_bytes_are_a_change_or_none(family in 0..2usize, what in 0..10u8, rest: Vec<u8>) {
             let body = [&[0, 0, 0, 0, 0, 0, 0, 3, [4, 6][family], what][..], &rest].concat();
             if let Ok((position, family, change)) = decode(&body) {
                 let mut again = frames(family, &change).concat();
                 stamp(&mut again, position);
                 // What is written is written in one way only; nothing at all needs no frame.
-                prop_assert!(again.is_empty() && rest.is_empty() || again[5..] == body[..]);
+                let is_nothing = rest.is_empty() || what == What::VrfRoutes as u8 && rest.len() == 4;
+                prop_assert!(again.is_empty() && is_nothing || again[5..] == body[..]);
             }
         }
     }

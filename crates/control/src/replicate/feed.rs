@@ -1,7 +1,9 @@
 //! What the control node says to one node: a state machine without sockets and clocks.
 
-use super::log::{Log, Snapshot};
+use super::change;
+use super::log::Log;
 use super::message::{Hello, Message, OLDEST, VERSION, common_version};
+use super::snapshot::Snapshot;
 use super::wire::ProtocolError;
 use std::sync::Arc;
 
@@ -11,6 +13,8 @@ const PORTION: usize = 128 * 1024;
 /// What a node is sent.
 pub struct Feed {
     log: Arc<Log>,
+    /// The version that the node is spoken to in.
+    version: u8,
     /// A snapshot that is under way, and how many of its frames were sent.
     snapshot: Option<(Arc<Snapshot>, usize)>,
     /// All changes up to here were sent, or are in the snapshot.
@@ -33,7 +37,8 @@ impl Feed {
         let version = common_version((OLDEST, VERSION), (hello.oldest, hello.newest))
             .ok_or(ProtocolError::Version(hello.oldest, hello.newest))?;
         out.extend(Message::Welcome { version, life: log.life() }.encode());
-        let mut feed = Feed { log: log.clone(), snapshot: None, position: hello.position, snapshots: 0 };
+        let mut feed =
+            Feed { log: log.clone(), version, snapshot: None, position: hello.position, snapshots: 0 };
         // A node that has nothing is at no position.
         let resumes =
             hello.life == log.life() && hello.position > 0 && log.ring().has_all_after(hello.position);
@@ -60,13 +65,14 @@ impl Feed {
     pub fn next(&mut self, out: &mut Vec<u8>) {
         let most = out.len() + PORTION;
         if let Some((snapshot, sent)) = &mut self.snapshot {
+            let frames = snapshot.frames(self.version);
             while out.len() < most
-                && let Some(frame) = snapshot.frames.get(*sent)
+                && let Some(frame) = frames.get(*sent)
             {
                 out.extend_from_slice(frame);
                 *sent += 1;
             }
-            if *sent < snapshot.frames.len() {
+            if *sent < frames.len() {
                 return;
             }
         }
@@ -74,14 +80,21 @@ impl Feed {
             // It was too slow: what it has not got is not there any more.
             return self.begin_snapshot(out);
         };
+        let mut unsaid = false;
         for (position, topic, frame) in news.frames {
-            let known = self.snapshot.as_ref().map_or(0, |(snapshot, _)| snapshot.positions[topic.index()]);
-            if position > known {
+            let known = self.snapshot.as_ref().map_or(0, |(snapshot, _)| snapshot.position(topic));
+            let is_said = topic.since() <= self.version;
+            if position > known && is_said {
                 out.extend_from_slice(&frame);
             }
             self.position = position;
+            unsaid = !is_said && self.snapshot.is_none();
             // From here on the tables of the node are as they were here at one moment.
             self.end_snapshot(out);
+        }
+        if unsaid {
+            // So that it comes to this position.
+            out.extend(change::nothing(self.position));
         }
         self.end_snapshot(out);
     }

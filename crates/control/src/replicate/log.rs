@@ -9,8 +9,10 @@
 
 use super::change::{self, Topic};
 use super::nodes::Nodes;
+use super::snapshot::Snapshot;
+use super::watch;
 use crate::publish::Tables;
-use fib::{Address, Adjacencies, AdjacencyEvent, Family, NextHopId, RouteEvent, RouteTable};
+use fib::Family;
 use nix::sys::eventfd::EventFd;
 use std::collections::VecDeque;
 use std::hash::{BuildHasher, RandomState};
@@ -106,7 +108,8 @@ impl Ring {
         (entries.newest.len(), entries.bytes)
     }
 
-    fn append(&self, topic: Topic, frames: Vec<Vec<u8>>) {
+    /// Numbers these frames, and wakes who waits for them.
+    pub(super) fn append(&self, topic: Topic, frames: Vec<Vec<u8>>) {
         let mut entries = self.lock();
         for mut frame in frames {
             entries.position += 1;
@@ -157,50 +160,6 @@ impl Ring {
     }
 }
 
-/// All that there was at one moment for each table.
-#[derive(Debug)]
-pub struct Snapshot {
-    /// In the order in which they can be followed: numbers, neighbours, groups, routes.
-    pub frames: Vec<Frame>,
-    /// The position of each `Topic`.
-    pub positions: [u64; 4],
-}
-
-impl Snapshot {
-    /// All that is in these tables; `note` says the position at a moment.
-    pub fn of(tables: &Tables, note: impl Fn() -> u64) -> Snapshot {
-        let Tables { routes4, adjacencies4, routes6, adjacencies6 } = tables;
-        // Adjacencies first: the numbers of members of groups are then among those of the routes' moment.
-        let (near4, near6) = (adjacencies4.snapshot(&note), adjacencies6.snapshot(&note));
-        let (far4, far6) = (routes4.snapshot(&note), routes6.snapshot(&note));
-        let mut frames: Vec<Frame> = Vec::new();
-        let emit = &mut |frame: Vec<u8>| frames.push(frame.into());
-        for (family, hops) in [(Family::Ipv4, &far4.next_hops), (Family::Ipv6, &far6.next_hops)] {
-            let numbered = (0..).zip(hops).filter_map(|(index, hop)| Some((NextHopId::new(index)?, *hop)));
-            change::next_hops(family, numbered, emit);
-        }
-        for (family, near) in [(Family::Ipv4, &near4), (Family::Ipv6, &near6)] {
-            change::links(family, &near.mtus, near.seed, emit);
-            change::adjacencies(family, near.adjacencies.iter().map(|(hop, one)| (*hop, Some(*one))), emit);
-            change::groups(family, near.groups.iter().map(|(hop, group)| (*hop, Some(group))), emit);
-        }
-        change::routes(far4.rib.iter().map(|(prefix, hop)| (prefix, Some(hop))), emit);
-        change::routes(far6.rib.iter().map(|(prefix, hop)| (prefix, Some(hop))), emit);
-        let positions = [far4.note, far6.note, near4.note, near6.note];
-        Snapshot { frames, positions }
-    }
-
-    /// With the changes up to here, it is how all tables were at this position.
-    pub fn end(&self) -> u64 {
-        self.positions.into_iter().max().unwrap_or(0)
-    }
-
-    /// With the changes from here on.
-    pub fn begin(&self) -> u64 {
-        self.positions.into_iter().min().unwrap_or(0)
-    }
-}
-
 /// The changes of a router's tables, for nodes to follow. Dropping it ends the record.
 pub struct Log {
     tables: Tables,
@@ -222,10 +181,7 @@ impl Log {
     /// Records what changes in `tables` from now on, the newest `room` bytes of it ([`ROOM`](Self::ROOM)).
     pub fn new(tables: &Tables, room: usize) -> Arc<Log> {
         let ring = Arc::new(Ring::new(room));
-        watch_routes(&tables.routes4, &ring);
-        watch_routes(&tables.routes6, &ring);
-        watch_adjacencies(&tables.adjacencies4, Family::Ipv4, &ring);
-        watch_adjacencies(&tables.adjacencies6, Family::Ipv6, &ring);
+        watch::begin(tables, &ring);
         // 0 is nobody's.
         let life = RandomState::new().hash_one(std::process::id()).max(1);
         Arc::new(Log {
@@ -302,39 +258,6 @@ impl Log {
 
 impl Drop for Log {
     fn drop(&mut self) {
-        self.tables.routes4.watch(None);
-        self.tables.routes6.watch(None);
-        self.tables.adjacencies4.watch(None);
-        self.tables.adjacencies6.watch(None);
+        watch::end(&self.tables);
     }
-}
-
-fn watch_routes<A: Address>(table: &RouteTable<A>, ring: &Arc<Ring>) {
-    let ring = ring.clone();
-    table.watch(Some(Box::new(move |event| {
-        let mut frames = Vec::new();
-        let emit = &mut |frame| frames.push(frame);
-        match event {
-            RouteEvent::NextHops(hops) => change::next_hops(A::FAMILY, hops.iter().copied(), emit),
-            RouteEvent::Routes(routes) => change::routes(routes.iter().copied(), emit),
-        }
-        ring.append(Topic::Routes(A::FAMILY), frames);
-    })));
-}
-
-fn watch_adjacencies(adjacencies: &Adjacencies, family: Family, ring: &Arc<Ring>) {
-    let ring = ring.clone();
-    adjacencies.watch(Some(Box::new(move |event| {
-        let mut frames = Vec::new();
-        let emit = &mut |frame| frames.push(frame);
-        match event {
-            AdjacencyEvent::Changed(changes) => {
-                change::adjacencies(family, changes.adjacencies.iter().copied(), emit);
-                let groups = changes.groups.iter().map(|(hop, group)| (*hop, group.as_ref()));
-                change::groups(family, groups, emit);
-            }
-            AdjacencyEvent::Links(mtus, seed) => change::links(family, mtus, seed, emit),
-        }
-        ring.append(Topic::Adjacencies(family), frames);
-    })));
 }

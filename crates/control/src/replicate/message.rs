@@ -3,9 +3,9 @@
 use super::wire::{Cursor, ProtocolError, Writer};
 
 /// The version that is spoken here.
-pub const VERSION: u8 = 1;
-/// The oldest version that is understood here: the one before, as soon as there is one.
-pub const OLDEST: u8 = if VERSION > 1 { VERSION - 1 } else { 1 };
+pub const VERSION: u8 = 2;
+/// The oldest version that is understood here: the one before.
+pub const OLDEST: u8 = VERSION - 1;
 /// Kinds from here on are left alone by whoever does not know them: what a later version may say to an earlier one.
 pub const OPTIONAL: u8 = 0x80;
 /// What a hello begins with.
@@ -47,8 +47,9 @@ pub enum Message<'a> {
     Refused(&'a str),
     /// The control node, before the welcome: its tables are new, what numbers do your next hops have?
     Tell,
-    /// The control side of one router, before the welcome: it has no tables, what is in yours?
-    TellAll,
+    /// The control side of one router, before the welcome: it has no tables, what is in yours? To be told in this version,
+    /// which the router speaks, too; 1 where it does not say.
+    TellAll(u8),
     /// The control node: from here to the end is all that there is.
     Snapshot,
     /// The control node: that was all, as it was at this position or before it with all that came since.
@@ -108,7 +109,11 @@ impl<'a> Message<'a> {
                 writer
             }
             Message::Tell => Writer::new(TELL),
-            Message::TellAll => Writer::new(TELL_ALL),
+            Message::TellAll(version) => {
+                let mut writer = Writer::new(TELL_ALL);
+                writer.u8(*version);
+                writer
+            }
             Message::Snapshot => Writer::new(SNAPSHOT),
             Message::End(position) => with(END, *position),
             Message::Alive(position) => with(ALIVE, *position),
@@ -141,7 +146,7 @@ impl<'a> Message<'a> {
             WELCOME => (welcome(cursor), "a welcome"),
             REFUSED => (cursor.text().map(Message::Refused), "a refusal"),
             TELL => (Some(Message::Tell), ""),
-            TELL_ALL => (Some(Message::TellAll), ""),
+            TELL_ALL => (Some(Message::TellAll(cursor.u8().unwrap_or(1))), ""),
             SNAPSHOT => (Some(Message::Snapshot), ""),
             END => (cursor.u64().map(Message::End), "the end of a snapshot"),
             ALIVE => (cursor.u64().map(Message::Alive), "a sign of life"),
@@ -195,7 +200,7 @@ mod tests {
             Message::Snapshot,
             Message::End(1 << 40),
             Message::Alive(9),
-            Message::TellAll,
+            Message::TellAll(2),
             Message::Changes(&[1, 2, 3]),
             Message::Report(b"{}"),
             Message::Term(7),
@@ -206,12 +211,13 @@ mod tests {
             assert_eq!(decode(&frame), Ok(message.clone()));
             // Cut short it is none, unless it has no fields; with more behind it it is the same.
             let is_whole = [CHANGES, REPORT].contains(&frame[4]);
-            let fields = frame.len() > 5 && !is_whole;
+            let fields = frame.len() > 5 && !is_whole && frame[4] != TELL_ALL;
             assert_eq!(decode(&frame[..frame.len().saturating_sub(1).max(5)]).is_err(), fields);
             if !is_whole {
                 assert_eq!(decode(&[&frame[..], &[1, 2]].concat()), Ok(message));
             }
         }
+        assert_eq!(Message::decode(TELL_ALL, &[]), Ok(Message::TellAll(1)));
         assert_eq!(Message::decode(HELLO, b"RBCQ\x01\x01"), Err(ProtocolError::Malformed("a hello")));
         assert_eq!(Message::decode(OPTIONAL - 1, &[]), Err(ProtocolError::Kind(0x7f)));
     }

@@ -5,7 +5,7 @@
 //! for packets that are under way, it is *free*.
 
 use super::log::Log;
-use fib::{Address, Adjacencies, NextHopId, RouteTable};
+use fib::{Adjacencies, InVrf, InterfaceMap, NextHopId, RouteTable, Vrf};
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
@@ -66,7 +66,7 @@ impl Reclaim {
 }
 
 impl Half {
-    fn step<A: Address>(
+    fn step<A: InVrf>(
         &mut self,
         table: &RouteTable<A>,
         adjacencies: &Adjacencies,
@@ -79,7 +79,9 @@ impl Half {
             self.given = given;
             let groups = adjacencies.known_groups();
             let members = groups.iter().flat_map(|(_, group)| group.members());
-            let used: Vec<NextHopId> = members.map(|member| member.hop).collect();
+            let mut used: Vec<NextHopId> = members.map(|member| member.hop).collect();
+            let vrfs = log.tables().interfaces.as_ref().map(|all| all.with(InterfaceMap::vrfs));
+            used.extend(vrfs.iter().flatten().flat_map(|vrf| Vrf::numbers_in_use::<A>(vrf)));
             let waiting: Vec<NextHopId> = self.waiting.iter().flat_map(|one| &one.numbers).copied().collect();
             let numbers = table.retire_unused(&used, &waiting, many as usize / 4);
             if !numbers.is_empty() {

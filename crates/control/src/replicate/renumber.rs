@@ -4,21 +4,21 @@
 //! away for so long that its numbers were given to others. Routes that lead to such a number are led to another one with
 //! the same next hop, beyond all others, until the snapshot has said where they lead.
 
+use super::half::Half;
 use epoch::ticket;
-use fib::{Address, Adjacencies, AdjacencyChanges, HopGroup, NextHop, NextHopId, RouteTable};
+use fib::{AdjacencyChanges, HopGroup, InVrf, NextHop, NextHopId, Route, RouteChange, Vrf};
 use std::collections::HashMap;
+use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
 /// So long workers may take to forget the old numbers: one that takes longer hangs.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// Sees to it that no route or group uses a number that is to stand for something else. Returns how many there were.
-pub fn make_way<A: Address>(
-    table: &RouteTable<A>,
-    adjacencies: &Adjacencies,
-    hops: &[(NextHopId, NextHop)],
-) -> u64 {
+/// Sees to it that no route, in a VRF or not, and no group uses a number that is to stand for something else. Returns how
+/// many there were.
+pub fn make_way<A: InVrf>(to: &Half<'_, A>, vrfs: &[Arc<Vrf>], hops: &[(NextHopId, NextHop)]) -> u64 {
+    let Half { table, adjacencies } = to;
     let known = table.next_hop_list();
     let changes = |(id, hop): &(NextHopId, NextHop)| {
         known.get(id.index()).filter(|old| *old != hop).map(|old| (*id, *old))
@@ -43,7 +43,8 @@ pub fn make_way<A: Address>(
         .filter(|(_, group)| group.members().iter().any(|member| aside.contains_key(&member.hop)))
         .filter_map(|(hop, group)| Some((*hop, Some(with(group, &aside)?))))
         .collect();
-    if routes.is_empty() && groups.is_empty() {
+    let in_vrfs: Vec<_> = vrfs.iter().map(|vrf| (vrf.routes::<A>(), moved_in::<A>(vrf, &aside))).collect();
+    if routes.is_empty() && groups.is_empty() && in_vrfs.iter().all(|(_, moved)| moved.is_empty()) {
         // They may have been used until a moment ago.
         wait_for_workers();
         return 0;
@@ -60,8 +61,22 @@ pub fn make_way<A: Address>(
     adjacencies.change(AdjacencyChanges { groups, ..AdjacencyChanges::default() }, &list);
     // The numbers were just given.
     let _ = table.set_routes(&routes);
+    for (table, moved) in in_vrfs {
+        // There is one next hop more for each that was moved at most.
+        let _ = table.apply(&moved);
+    }
     wait_for_workers();
     changed.len() as u64
+}
+
+/// The routes of a VRF that lead to numbers that are to be moved, with what they are moved to.
+fn moved_in<A: InVrf>(vrf: &Vrf, aside: &HashMap<NextHopId, NextHopId>) -> Vec<RouteChange<A>> {
+    let routes = vrf.routes::<A>().routes().into_iter();
+    let moved = routes.filter_map(|Route { prefix, next_hop }| {
+        let to = aside.get(&Vrf::shared(&next_hop)?)?;
+        Some(RouteChange::Set(Route { prefix, next_hop: Vrf::hop(*to) }))
+    });
+    moved.collect()
 }
 
 /// Waits until no worker remembers what it has looked up so far.

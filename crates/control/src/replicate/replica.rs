@@ -3,25 +3,18 @@
 //! A snapshot does not empty the tables. It is made over what is there, each of its routes and neighbours is noted, and at
 //! its end those that were not in it go.
 
-use super::change::{self, Change};
-use super::log::Snapshot;
+use super::change::{self, Change, Topic};
+use super::half::{Half, SeenHalf};
 use super::message::{Hello, Message, OLDEST, VERSION};
-use super::renumber;
+use super::scope::{Scope, SeenScope};
+use super::snapshot::Snapshot;
 use super::wire::ProtocolError;
 use crate::publish::Tables;
-use fib::{Address, Adjacencies, AdjacencyChanges, Family, HopGroup, NextHop, NextHopId, Prefix, RouteTable};
+use fib::{Family, InterfaceMap, NextHopId};
 use serde::Serialize;
-use std::collections::HashSet;
 
 /// Where a life begins.
 pub const FIRST: u64 = 1;
-/// Routes of a family that a snapshot may have.
-const MOST_ROUTES: usize = 1 << 25;
-/// Neighbours and groups of a family that a snapshot may have.
-const MOST_NEIGHBOURS: usize = 1 << 24;
-/// Routes of a snapshot that are made at once: tables that take up so many make themselves anew.
-const AT_ONCE: usize = 1 << 18;
-
 /// What has been made so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Counts {
@@ -42,36 +35,13 @@ pub struct Counts {
 struct Seen {
     half4: SeenHalf<u32>,
     half6: SeenHalf<u128>,
-}
-
-#[derive(Debug)]
-struct SeenHalf<A: Address> {
-    /// Numbers that are not made yet: they come first, and are made together.
-    hops: Vec<(NextHopId, NextHop)>,
-    numbered: bool,
-    prefixes: Vec<Prefix<A>>,
-    adjacencies: HashSet<NextHop>,
-    groups: HashSet<NextHop>,
-    /// Routes that are not made yet.
-    waiting: Vec<(Prefix<A>, Option<NextHopId>)>,
-}
-
-impl<A: Address> Default for SeenHalf<A> {
-    fn default() -> SeenHalf<A> {
-        SeenHalf {
-            hops: Vec::new(),
-            numbered: false,
-            prefixes: Vec::new(),
-            adjacencies: HashSet::new(),
-            groups: HashSet::new(),
-            waiting: Vec::new(),
-        }
-    }
+    scope: SeenScope,
 }
 
 /// The tables of a node that follows.
 pub struct Replica {
     tables: Tables,
+    scope: Scope,
     /// The life of what is in the tables; 0 if there is nothing whole.
     life: u64,
     position: u64,
@@ -104,6 +74,7 @@ impl Replica {
     /// A replica in these tables, which nobody else changes.
     pub fn new(tables: Tables) -> Replica {
         Replica {
+            scope: Scope::new(tables.interfaces.clone()),
             tables,
             life: 0,
             position: 0,
@@ -158,8 +129,11 @@ impl Replica {
     /// there is anything in the tables.
     pub fn hello_anew(&mut self, name: &str) -> Vec<u8> {
         self.begin();
-        let Tables { routes4, routes6, .. } = &self.tables;
-        let has_any = !routes4.next_hop_list().is_empty() || !routes6.next_hop_list().is_empty();
+        // It does not hear of others, and goes on with these.
+        self.scope.reset();
+        let Tables { routes4, routes6, interfaces, .. } = &self.tables;
+        let is_empty = routes4.next_hop_count() + routes6.next_hop_count() == 0;
+        let has_any = !is_empty || interfaces.as_ref().is_some_and(|all| !all.with(InterfaceMap::is_empty));
         let (oldest, newest) = (OLDEST, VERSION);
         Message::Hello(Hello { oldest, newest, life: u64::from(has_any), position: 0, name }).encode()
     }
@@ -180,9 +154,10 @@ impl Replica {
     pub fn take(&mut self, kind: u8, body: &[u8]) -> Result<Answer, ProtocolError> {
         match Message::decode(kind, body)? {
             Message::Tell if self.current_life.is_none() => return Ok(Answer::Send(self.numbers())),
-            Message::TellAll if self.current_life.is_none() => {
+            Message::TellAll(version) if self.current_life.is_none() => {
+                check_version(version)?;
                 self.told = true;
-                return Ok(Answer::Send(self.everything()));
+                return Ok(Answer::Send(self.everything(version)));
             }
             Message::Refused(why) => return Ok(Answer::Refused(why.to_owned())),
             Message::Term(term) => self.terms.1 = term,
@@ -191,8 +166,10 @@ impl Replica {
                 return Ok(Answer::Refused(format!("it is the control node of term {is}, not of {wanted}")));
             }
             Message::Welcome { version, life } if self.current_life.is_none() => {
-                if !(OLDEST..=VERSION).contains(&version) {
-                    return Err(ProtocolError::Version(version, version));
+                check_version(version)?;
+                if version < Topic::Interfaces.since() {
+                    // It does not know of any, and will not say when they go.
+                    self.scope.clear();
                 }
                 self.current_life = Some(life);
                 if self.told {
@@ -231,195 +208,94 @@ impl Replica {
     }
 
     /// The tables as a snapshot, for a control side that is to go on with them.
-    fn everything(&self) -> Vec<u8> {
-        let mut out = Message::Welcome { version: VERSION, life: 1 }.encode();
+    fn everything(&self, version: u8) -> Vec<u8> {
+        let mut out = Message::Welcome { version, life: 1 }.encode();
         out.extend(Message::Snapshot.encode());
-        Snapshot::of(&self.tables, || FIRST).frames.iter().for_each(|frame| out.extend_from_slice(frame));
+        let all = Snapshot::of(&self.tables, || FIRST);
+        all.frames(version).iter().for_each(|frame| out.extend_from_slice(frame));
         out.extend(Message::End(FIRST).encode());
         out
     }
 
     fn change(&mut self, body: &[u8]) -> Result<(), ProtocolError> {
         let (position, family, change) = change::decode(body)?;
-        let Tables { routes4, adjacencies4, routes6, adjacencies6 } = &self.tables;
         self.counts.changes += 1;
         self.counts.routes += match &change {
-            Change::Routes4(routes) => routes.len() as u64,
-            Change::Routes6(routes) => routes.len() as u64,
+            Change::Routes4(routes) | Change::VrfRoutes4(_, routes) => routes.len() as u64,
+            Change::Routes6(routes) | Change::VrfRoutes6(_, routes) => routes.len() as u64,
             _ => 0,
         };
-        let counts = &mut self.counts;
-        match &mut self.seen {
-            Some(seen) => match (family, change) {
-                (_, Change::Routes4(routes)) => seen.half4.routes(routes4, adjacencies4, routes, counts)?,
-                (_, Change::Routes6(routes)) => seen.half6.routes(routes6, adjacencies6, routes, counts)?,
-                (Family::Ipv4, change) => seen.half4.other(routes4, adjacencies4, change, counts)?,
-                (Family::Ipv6, change) => seen.half6.other(routes6, adjacencies6, change, counts)?,
-            },
-            None if self.synced && position > self.position => {
-                match (family, change) {
-                    (_, Change::Routes4(routes)) => set_routes(routes4, &routes)?,
-                    (_, Change::Routes6(routes)) => set_routes(routes6, &routes)?,
-                    (Family::Ipv4, change) => make(routes4, adjacencies4, change)?,
-                    (Family::Ipv6, change) => make(routes6, adjacencies6, change)?,
-                }
-                self.position = position;
+        if self.seen.is_some() {
+            self.see(family, change)
+        } else if self.synced && position > self.position {
+            let (half4, half6) = halves(&self.tables);
+            match (family, change) {
+                (_, Change::Routes4(routes)) => half4.set_routes(&routes)?,
+                (_, Change::Routes6(routes)) => half6.set_routes(&routes)?,
+                (_, Change::VrfRoutes4(table, routes)) => self.scope.routes(table, half4.table, &routes)?,
+                (_, Change::VrfRoutes6(table, routes)) => self.scope.routes(table, half6.table, &routes)?,
+                (_, Change::Vrfs(vrfs)) => self.scope.vrfs(vrfs)?,
+                (_, Change::Interfaces(all)) => self.scope.interfaces(all)?,
+                (Family::Ipv4, change) => half4.make(change)?,
+                (Family::Ipv6, change) => half6.make(change)?,
             }
-            None => return Err(ProtocolError::Turn("a change")),
+            self.position = position;
+            Ok(())
+        } else {
+            Err(ProtocolError::Turn("a change"))
         }
-        Ok(())
+    }
+
+    /// Takes a change that is a part of a snapshot.
+    fn see(&mut self, family: Family, change: Change) -> Result<(), ProtocolError> {
+        let Some(Seen { half4, half6, scope: seen }) = self.seen.as_deref_mut() else { return Ok(()) };
+        let (to4, to6) = halves(&self.tables);
+        let (scope, counts) = (&mut self.scope, &mut self.counts);
+        match (family, change) {
+            (_, Change::Routes4(routes)) => half4.routes(&to4, scope, routes, counts),
+            (_, Change::Routes6(routes)) => half6.routes(&to6, scope, routes, counts),
+            (_, Change::VrfRoutes4(table, routes)) => {
+                half4.number(&to4, scope, counts)?;
+                scope.see_routes(&mut seen.prefixes4, table, to4.table, &routes)
+            }
+            (_, Change::VrfRoutes6(table, routes)) => {
+                half6.number(&to6, scope, counts)?;
+                scope.see_routes(&mut seen.prefixes6, table, to6.table, &routes)
+            }
+            (_, Change::Vrfs(vrfs)) => scope.see_vrfs(seen, vrfs),
+            (_, Change::Interfaces(all)) => {
+                seen.interfaces(all);
+                Ok(())
+            }
+            (Family::Ipv4, change) => half4.other(&to4, scope, change, counts),
+            (Family::Ipv6, change) => half6.other(&to6, scope, change, counts),
+        }
     }
 
     fn end(&mut self, position: u64) -> Result<(), ProtocolError> {
-        let Tables { routes4, adjacencies4, routes6, adjacencies6 } = &self.tables;
         let (Some(seen), Some(life)) = (self.seen.take(), self.current_life) else {
             return Err(ProtocolError::Turn("the end of a snapshot"));
         };
-        let Seen { half4, half6 } = *seen;
-        half4.end(routes4, adjacencies4, &mut self.counts)?;
-        half6.end(routes6, adjacencies6, &mut self.counts)?;
+        let (to4, to6) = halves(&self.tables);
+        let Seen { mut half4, mut half6, scope: seen } = *seen;
+        half4.make_all(&to4, &self.scope, &mut self.counts)?;
+        half6.make_all(&to6, &self.scope, &mut self.counts)?;
+        // Routes before what they lead to.
+        self.counts.swept += self.scope.end(seen)?;
+        half4.end(&to4, &mut self.counts)?;
+        half6.end(&to6, &mut self.counts)?;
         self.counts.snapshots += 1;
         (self.life, self.position, self.synced) = (life, position, true);
         Ok(())
     }
 }
 
-fn set_routes<A: Address>(
-    table: &RouteTable<A>,
-    routes: &[(Prefix<A>, Option<NextHopId>)],
-) -> Result<(), ProtocolError> {
-    table.set_routes(routes).map_err(|_| ProtocolError::Malformed("the next hop of a route"))
+fn check_version(version: u8) -> Result<(), ProtocolError> {
+    let is_spoken = (OLDEST..=VERSION).contains(&version);
+    if is_spoken { Ok(()) } else { Err(ProtocolError::Version(version, version)) }
 }
 
-fn set_next_hops<A: Address>(
-    table: &RouteTable<A>,
-    adjacencies: &Adjacencies,
-    hops: &[(NextHopId, NextHop)],
-) -> Result<(), ProtocolError> {
-    table.set_next_hops(hops).map_err(|_| ProtocolError::TooMany("next hops"))?;
-    adjacencies.renumber(&table.next_hop_list());
-    Ok(())
-}
-
-/// Makes a change that is not one of routes.
-fn make<A: Address>(
-    table: &RouteTable<A>,
-    adjacencies: &Adjacencies,
-    change: Change,
-) -> Result<(), ProtocolError> {
-    let hops = table.next_hop_list();
-    let known = |group: &HopGroup| group.members().iter().all(|member| member.hop.index() < hops.len());
-    match change {
-        Change::NextHops(hops) => return set_next_hops(table, adjacencies, &hops),
-        Change::Adjacencies(all) => {
-            adjacencies.change(AdjacencyChanges { adjacencies: all, groups: Vec::new() }, &hops);
-        }
-        Change::Groups(groups) => {
-            if !groups.iter().filter_map(|(_, group)| group.as_ref()).all(known) {
-                return Err(ProtocolError::Malformed("a member of a group"));
-            }
-            adjacencies.change(AdjacencyChanges { adjacencies: Vec::new(), groups }, &hops);
-        }
-        Change::Links(mtus, seed) => adjacencies.set_links(&mtus, seed, &hops),
-        Change::Routes4(_) | Change::Routes6(_) => {}
-    }
-    Ok(())
-}
-
-impl<A: Address> SeenHalf<A> {
-    /// The numbers have all come: makes them, and sees to it that nothing leads to the wrong next hop meanwhile.
-    fn number(
-        &mut self,
-        table: &RouteTable<A>,
-        adjacencies: &Adjacencies,
-        counts: &mut Counts,
-    ) -> Result<(), ProtocolError> {
-        if !self.numbered {
-            self.numbered = true;
-            let hops = std::mem::take(&mut self.hops);
-            counts.renumbered += renumber::make_way(table, adjacencies, &hops);
-            set_next_hops(table, adjacencies, &hops)?;
-        }
-        Ok(())
-    }
-
-    fn routes(
-        &mut self,
-        table: &RouteTable<A>,
-        adjacencies: &Adjacencies,
-        routes: Vec<(Prefix<A>, Option<NextHopId>)>,
-        counts: &mut Counts,
-    ) -> Result<(), ProtocolError> {
-        self.number(table, adjacencies, counts)?;
-        self.prefixes.extend(routes.iter().filter(|(_, hop)| hop.is_some()).map(|(prefix, _)| *prefix));
-        if self.prefixes.len() > MOST_ROUTES {
-            return Err(ProtocolError::TooMany("routes"));
-        }
-        self.waiting.extend(routes);
-        if self.waiting.len() >= AT_ONCE { self.make_waiting(table) } else { Ok(()) }
-    }
-
-    fn make_waiting(&mut self, table: &RouteTable<A>) -> Result<(), ProtocolError> {
-        set_routes(table, &std::mem::take(&mut self.waiting))
-    }
-
-    fn other(
-        &mut self,
-        table: &RouteTable<A>,
-        adjacencies: &Adjacencies,
-        change: Change,
-        counts: &mut Counts,
-    ) -> Result<(), ProtocolError> {
-        match &change {
-            Change::NextHops(hops) if !self.numbered => {
-                self.hops.extend(hops);
-                let many = self.hops.len() > fib::NextHops::LIMIT;
-                return if many { Err(ProtocolError::TooMany("next hops")) } else { Ok(()) };
-            }
-            Change::Adjacencies(all) => self.adjacencies.extend(all.iter().map(|(hop, _)| *hop)),
-            Change::Groups(all) => self.groups.extend(all.iter().map(|(hop, _)| *hop)),
-            _ => {}
-        }
-        if self.adjacencies.len().max(self.groups.len()) > MOST_NEIGHBOURS {
-            return Err(ProtocolError::TooMany("neighbours"));
-        }
-        self.number(table, adjacencies, counts)?;
-        // A number may get another meaning: first what was said of the old one.
-        self.make_waiting(table)?;
-        make(table, adjacencies, change)
-    }
-
-    /// The snapshot is whole: what it did not name goes, routes before what they lead to.
-    fn end(
-        mut self,
-        table: &RouteTable<A>,
-        adjacencies: &Adjacencies,
-        counts: &mut Counts,
-    ) -> Result<(), ProtocolError> {
-        self.number(table, adjacencies, counts)?;
-        self.make_waiting(table)?;
-        // They came in order, but for the last changes.
-        self.prefixes.sort_unstable();
-        let mut seen = self.prefixes.iter().peekable();
-        let mut stale = Vec::new();
-        for (prefix, _) in &table.snapshot(|| ()).rib {
-            while seen.next_if(|seen| **seen < prefix).is_some() {}
-            if seen.peek() != Some(&&prefix) {
-                stale.push((prefix, None));
-            }
-        }
-        set_routes(table, &stale)?;
-        let known = adjacencies.snapshot(|| ());
-        let gone =
-            known.adjacencies.iter().map(|(hop, _)| *hop).filter(|hop| !self.adjacencies.contains(hop));
-        let mut changes = AdjacencyChanges::default();
-        changes.adjacencies.extend(gone.map(|hop| (hop, None)));
-        let gone = known.groups.iter().map(|(hop, _)| *hop).filter(|hop| !self.groups.contains(hop));
-        changes.groups.extend(gone.map(|hop| (hop, None)));
-        counts.swept += (stale.len() + changes.len()) as u64;
-        if !changes.is_empty() {
-            adjacencies.change(changes, &table.next_hop_list());
-        }
-        Ok(())
-    }
+fn halves(tables: &Tables) -> (Half<'_, u32>, Half<'_, u128>) {
+    let Tables { routes4, adjacencies4, routes6, adjacencies6, .. } = tables;
+    (Half { table: routes4, adjacencies: adjacencies4 }, Half { table: routes6, adjacencies: adjacencies6 })
 }

@@ -16,7 +16,8 @@
 //! One push input; six push outputs:
 //! - 0 and 1: IPv4 and IPv6 to the interface's address, the network header at offset 14 plus 4 for one tag;
 //! - 2 and 3: the same with two tags;
-//! - 4: everything else for a known interface: ARP, multicast, IPv6 with hop-by-hop options or from link-local addresses.
+//! - 4: everything else for a known interface: ARP, multicast, IPv6 with hop-by-hop options or from link-local addresses;
+//!   and everything as long as nobody has told of any interface.
 //!
 //! # Handlers
 //! | name | | |
@@ -207,7 +208,12 @@ impl FindInterface {
             }
             let id = tag & 0xfff;
             if id != 0 {
-                number = map.above(number, protocol, id).ok_or(UNKNOWN_VLAN)?;
+                number = match map.above(number, protocol, id) {
+                    Some(number) => number,
+                    // Nobody has told of any interface: tags are Linux's.
+                    None if map.is_empty() => return Ok((self.port.into(), at)),
+                    None => return Err(UNKNOWN_VLAN),
+                };
             }
             at += TAG_LEN;
         }
@@ -320,6 +326,19 @@ mod tests {
                      3 eth1.7 ad:7 02-00-00-00-00-01 0 up - - 1 38 0 0\n\
                      4 eth1.7.5 ad:7.5 02-00-00-00-00-01 0 up - - 3 150 0 0\n";
         assert_eq!(lab.0.read("v.table"), table);
+        lab.end();
+    }
+
+    #[test]
+    fn without_any_interface_all_goes_to_linux() {
+        let mut lab = Lab::new(
+            "f :: Feed -> v :: FindInterface(PORT 0); v[4] -> k :: Keep;
+             v[0], v[1], v[2], v[3] -> Discard;",
+        );
+        let frame = format!("020000000001 020000000002 8100 0064 0800 {IP}").replace(' ', "");
+        lab.at(0, "f", &Frame::new(&bytes(&frame)));
+        lab.run();
+        assert_eq!((lab.kept_hex("k"), lab.losses().len()), (vec![frame], 0));
         lab.end();
     }
 

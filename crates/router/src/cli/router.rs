@@ -47,7 +47,7 @@ pub struct RouterArgs {
     #[arg(long, value_name = "MODE")]
     rpf: Option<ReversePath>,
 
-    /// Where the control side runs [default: thread]
+    /// Where the control side runs [default: process]
     #[arg(long, value_name = "MODE")]
     control: Option<Mode>,
 
@@ -114,7 +114,7 @@ pub fn router(args: &RouterArgs) -> Done {
     let found = settings.ports.iter().enumerate().map(|(i, name)| Port::find(name, i));
     let ports: Vec<Port> = found.collect::<Result<_, _>>().map_err(failed)?;
     let mode = settings.control.unwrap_or_default();
-    let text = linux::text(&ports, settings.punt, settings.rpf, mode == Mode::Thread);
+    let text = linux::text(&ports, settings.punt, settings.rpf);
     if args.print_config {
         let mut out = Output::stdout();
         out.text(&text);
@@ -122,8 +122,7 @@ pub fn router(args: &RouterArgs) -> Done {
     }
     let Configuration { flat, sources, .. } = Configuration::of_text("router", text)?;
     let tables = graph::Tables::new();
-    let published = linux::tables(&tables);
-    let interfaces = linux::interfaces(&tables, settings.workers.unwrap_or(1).into());
+    let published = linux::tables_with_interfaces(&tables, settings.workers.unwrap_or(1).into());
     let options = RunOptions {
         workers: settings.workers.unwrap_or(1).into(),
         burst: 64,
@@ -147,8 +146,7 @@ pub fn router(args: &RouterArgs) -> Done {
             twins: numbers,
             fpm: settings.fpm,
         };
-        let control =
-            Arc::new(ControlSide::start(mode, task, cables, published, interfaces, &options.service)?);
+        let control = Arc::new(ControlSide::start(mode, task, cables, published, &options.service)?);
         control.wait(FIRST_LOOK)?;
         let server = Server::start_with(router.clone(), control.clone(), settings.http);
         let server = server.inspect(announce).map_err(|e| e.to_string())?;

@@ -70,13 +70,12 @@ impl ReversePath {
     }
 }
 
-/// The configuration for these ports, with these limits for each, with a check of sources if one is wanted, and with VLANs
-/// and VRFs or without.
+/// The configuration for these ports, with these limits for each, and with a check of sources if one is wanted.
 ///
 /// For each port: IPv4 and IPv6 packets to its address are checked, looked up in the tables that all ports share, and
 /// leave with the header of their next hop. Everything else, and what is for the router itself, has no known neighbour,
 /// lived too long or is too long, goes to the twin as it came; what Linux sends on the twin leaves by the port.
-pub fn text(ports: &[Port], limits: PuntLimits, sources: Option<ReversePath>, vlans: bool) -> String {
+pub fn text(ports: &[Port], limits: PuntLimits, sources: Option<ReversePath>) -> String {
     let limits = limits.arguments();
     let mut text = String::from("// A router with Linux as its control plane.\n");
     for (i, port) in ports.iter().enumerate() {
@@ -92,7 +91,7 @@ pub fn text(ports: &[Port], limits: PuntLimits, sources: Option<ReversePath>, vl
     }
     for (i, port) in ports.iter().enumerate() {
         let rewrite = format!("UNRESOLVED {0}, EXPIRED {0}, TOO_LONG {0}", ports.len());
-        text += &lookup(i, port, sources, vlans, &rewrite);
+        text += &lookup(i, port, sources, true, &rewrite);
         for output in 0..ports.len() {
             let _ = writeln!(text, "next{i}[{output}], next6_{i}[{output}] -> out{output};");
         }

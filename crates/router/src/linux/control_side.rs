@@ -5,7 +5,6 @@ use super::supervise::{Seen, Supervisor};
 use crate::api::Controlled;
 use crate::run::Service;
 use control::{Cables, Control, Handle, Settings, Source, Tables};
-use fib::Interfaces;
 use serde_json::{Value, json};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -13,12 +12,11 @@ use std::time::{Duration, Instant};
 /// Where the control side runs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
 pub enum Mode {
-    /// In a thread of the router.
+    /// In a process of its own, which can end and be started again while packets flow. It has a second copy of the routes.
     #[default]
-    Thread,
-    /// In a process of its own, which can end and be started again while packets flow. It has a second copy of the routes,
-    /// and leaves VLANs and VRFs to Linux.
     Process,
+    /// In a thread of the router, which a fault in it ends as well.
+    Thread,
 }
 
 /// A running one; dropping it ends it.
@@ -30,7 +28,7 @@ pub enum ControlSide {
 }
 
 impl ControlSide {
-    /// Starts it, from the network namespace of the twins. `cables` and `interfaces` are for a thread.
+    /// Starts it, from the network namespace of the twins. `cables` are for a thread.
     ///
     /// # Errors
     /// What to tell the user.
@@ -39,14 +37,13 @@ impl ControlSide {
         task: Task,
         cables: Cables,
         tables: Tables,
-        interfaces: Arc<Interfaces>,
         service: &Arc<Service>,
     ) -> Result<ControlSide, String> {
         match mode {
             Mode::Thread => {
                 let source = task.fpm.map_or(Source::Kernel, Source::Fpm);
                 let settings = Settings { ports: task.twins, source, buffer: Settings::BUFFER };
-                let handle = Control::start_with_interfaces(&settings, Some(cables), tables, interfaces);
+                let handle = Control::start(&settings, Some(cables), tables);
                 Ok(ControlSide::Thread(handle.map_err(|e| format!("netlink: {e}"))?, Instant::now()))
             }
             Mode::Process => {

@@ -21,12 +21,11 @@ pub use twins::{Port, Twins, hand_over, take_back};
 
 use control::Tables;
 use fib::{Adjacencies, Dir24_8, Interfaces, RangeTree, RouteTable};
-use std::sync::Arc;
 
 /// The name of the tables in the configuration.
 const TABLE: &str = "main";
 
-/// The tables in which elements and control meet.
+/// The tables in which elements and control meet, without VLANs and VRFs.
 pub fn tables(of: &graph::Tables) -> Tables {
     Tables {
         routes4: of.get_or(TABLE, || RouteTable::<u32>::new(Dir24_8::new())),
@@ -34,10 +33,11 @@ pub fn tables(of: &graph::Tables) -> Tables {
         routes6: of.get_or(TABLE, || RouteTable::<u128>::new(RangeTree::new())),
         // Elements for IPv4 and IPv6 write different EtherTypes before the same neighbours.
         adjacencies6: of.get_or("main6", Adjacencies::default),
+        interfaces: None,
     }
 }
 
-/// Where elements hear of VLANs and VRFs, in a router with so many workers.
-pub fn interfaces(of: &graph::Tables, workers: usize) -> Arc<Interfaces> {
-    of.get_or(TABLE, || Interfaces::new(workers))
+/// The same with VLANs and VRFs, in a router with so many workers.
+pub fn tables_with_interfaces(of: &graph::Tables, workers: usize) -> Tables {
+    tables(of).with_interfaces(of.get_or(TABLE, || Interfaces::new(workers)))
 }

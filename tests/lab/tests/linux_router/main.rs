@@ -1,6 +1,7 @@
 //! `routebricks router`: Linux configures it, BIRD and FRR route it, and packets do not pass Linux.
 
 mod backup;
+mod control_side;
 mod multipath;
 mod reverse_path;
 mod service;

@@ -17,7 +17,7 @@ fn addresses(host: &Namespace, net: u16, more: &str) -> Result<()> {
 
 /// VRF red: VLAN 100 of eth1 and all of eth2. VRF blue: VLAN 200 of eth1 and VLAN 300 of eth2. The networks of both have the
 /// same addresses; behind the second one is 10.66.0.1 in red and 10.77.0.1 in blue.
-fn stage(arguments: &[&str]) -> Result<(Stage, [Namespace; 3])> {
+pub fn stage(arguments: &[&str]) -> Result<(Stage, [Namespace; 3])> {
     let stage = Stage::new(2, arguments)?;
     stage.inside.ip("link add red type vrf table 10\nlink set red up\nlink add blue type vrf table 20\nlink set blue up\n")?;
     for table in [10, 20] {

@@ -445,19 +445,24 @@ fn it_hangs() -> Result<()> {
 }
 
 #[test]
-fn it_is_a_thread_unless_told_otherwise() -> Result<()> {
+fn it_is_a_process_unless_told_otherwise() -> Result<()> {
     if netns::skipped() {
         return Ok(());
     }
     let _turn = alone();
-    let stage = stage(&[])?;
-    let row = stage.router.control()?;
-    let told = (&row["runs_as"], &row["state"], row["pid"].as_u64(), row["starts"].as_u64());
-    let router = Some(u64::from(stage.router.process().id()));
-    assert_eq!(told, (&"thread".into(), &"in step".into(), router, Some(1)));
-    let refused = stage.router.restart_control().err().map(|e| e.to_string()).unwrap_or_default();
-    assert!(refused.contains("the control side is a thread of this router"), "{refused}");
-    fixed_routes(&stage)?;
-    stage.wait_for_ping(0, "10.102.0.1", true)?;
-    stage.end()
+    for (arguments, runs_as) in [(&[][..], "process"), (&["--control", "thread"], "thread")] {
+        let stage = stage(arguments)?;
+        let row = stage.router.control()?;
+        let told = (&row["runs_as"], &row["state"], row["starts"].as_u64());
+        assert_eq!(told, (&runs_as.into(), &"in step".into(), Some(1)));
+        let is_router = row["pid"].as_u64() == Some(stage.router.process().id().into());
+        assert_eq!(is_router, runs_as == "thread");
+        let restarted = stage.router.restart_control().map_err(|error| error.to_string());
+        let refusal = restarted.err().unwrap_or_default();
+        assert_eq!(refusal.contains("the control side is a thread of this router"), is_router, "{refusal}");
+        fixed_routes(&stage)?;
+        stage.wait_for_ping(0, "10.102.0.1", true)?;
+        stage.end()?;
+    }
+    Ok(())
 }

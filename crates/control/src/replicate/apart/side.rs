@@ -2,15 +2,16 @@
 
 use super::pipe::Pipe;
 use crate::publish::Tables;
+use crate::replicate::change::Topic;
 use crate::replicate::channel::ChannelError;
 use crate::replicate::client::ALIVE;
 use crate::replicate::feed::Feed;
 use crate::replicate::log::{Log, Waker};
-use crate::replicate::message::{Hello, Message};
+use crate::replicate::message::{Hello, Message, OLDEST, VERSION, common_version};
 use crate::replicate::replica::{Answer, FIRST, Replica};
 use crate::replicate::server::waker;
 use crate::replicate::wire::ProtocolError;
-use fib::Unread;
+use fib::{Interfaces, Unread};
 use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -39,8 +40,7 @@ impl Side {
     /// If the other end is no router, or gone.
     pub fn open(stream: UnixStream) -> Result<Side, ChannelError> {
         let (mut pipe, waker) = (Pipe::new(stream)?, waker()?);
-        let tables = Tables::new(Unread, Unread);
-        let (versions, found) = hear(&mut pipe, &waker, &tables)?;
+        let Heard { tables, versions, found } = hear(&mut pipe, &waker)?;
         let log = Log::new(&tables, Log::ROOM);
         Ok(Side { pipe, waker, log, versions, found })
     }
@@ -103,25 +103,33 @@ impl Side {
     }
 }
 
-/// Waits for the hello, and if the router has something in its tables for that. Returns the versions that the router
-/// speaks, and whether it had something.
-fn hear(pipe: &mut Pipe, waker: &Waker, tables: &Tables) -> Result<((u8, u8), bool), ChannelError> {
+/// What the router has said.
+struct Heard {
+    tables: Tables,
+    /// Those of the protocol that it speaks.
+    versions: (u8, u8),
+    /// There was something in its tables.
+    found: bool,
+}
+
+/// Waits for the hello, and if the router has something in its tables for that.
+fn hear(pipe: &mut Pipe, waker: &Waker) -> Result<Heard, ChannelError> {
     let begun = Instant::now();
-    let mut replica = Replica::new(tables.clone());
-    let mut hello = None;
-    while hello.is_none_or(|(_, found)| found && !replica.is_synced()) {
+    let mut heard: Option<(Heard, Replica)> = None;
+    while heard.as_ref().is_none_or(|(heard, replica)| heard.found && !replica.is_synced()) {
         if begun.elapsed() >= PATIENCE {
             return Err(ChannelError::Late("the router did not tell what is in its tables", PATIENCE));
         }
-        let moved = pipe.turn(|kind, body, out| match (Message::decode(kind, body)?, hello) {
-            (Message::Hello(said), None) => {
-                hello = Some(((said.oldest, said.newest), said.life != 0));
-                if said.life != 0 {
-                    out.extend(Message::TellAll.encode());
+        let moved = pipe.turn(|kind, body, out| match (Message::decode(kind, body)?, &mut heard) {
+            (Message::Hello(hello), None) => {
+                let (version, begun) = begin(&hello)?;
+                if begun.0.found {
+                    out.extend(Message::TellAll(version).encode());
                 }
+                heard = Some(begun);
                 Ok(())
             }
-            (_, Some((_, true))) => match replica.take(kind, body)? {
+            (_, Some((Heard { found: true, .. }, replica))) => match replica.take(kind, body)? {
                 Answer::None => Ok(()),
                 _ => Err(ProtocolError::Turn("a question")),
             },
@@ -131,5 +139,18 @@ fn hear(pipe: &mut Pipe, waker: &Waker, tables: &Tables) -> Result<((u8, u8), bo
             pipe.wait(waker, ALIVE);
         }
     }
-    hello.ok_or(ChannelError::Closed)
+    heard.map(|(heard, _)| heard).ok_or(ChannelError::Closed)
+}
+
+/// Empty tables of the kind that the router can follow, and the version to speak with it.
+fn begin(hello: &Hello<'_>) -> Result<(u8, (Heard, Replica)), ProtocolError> {
+    let versions = (hello.oldest, hello.newest);
+    let version = common_version((OLDEST, VERSION), versions)
+        .ok_or(ProtocolError::Version(hello.oldest, hello.newest))?;
+    let mut tables = Tables::new(Unread, Unread);
+    if version >= Topic::Interfaces.since() {
+        tables = tables.with_interfaces(Arc::new(Interfaces::unread()));
+    }
+    let replica = Replica::new(tables.clone());
+    Ok((version, (Heard { tables, versions, found: hello.life != 0 }, replica)))
 }
