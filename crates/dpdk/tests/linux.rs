@@ -46,7 +46,7 @@ fn frames_cross_a_veth_pair() {
         assert_eq!(receive(&mut *rx_b, 1, is_arp).len(), 1);
         assert_eq!(rx_a.rx(32).batch.len(), 0);
         ip("link set vb down");
-        assert!(!a.link().up && !b.link().up);
+        wait_until("both are down", || !(a.link().up || b.link().up));
         drop((a, rx_a, tx_a, b, rx_b, tx_b));
         assert_eq!((devices.close(), unaccounted()), (0, 0));
         assert!(ip("-d link show va").contains("promiscuity 0"));
@@ -119,12 +119,9 @@ fn xdp_sockets_work_and_leave_nothing() {
         assert_eq!((a.stats().tx_packets, b.stats().rx_packets), (100, 100));
         // A link that comes back works again.
         ip("link set va down");
-        assert!(!a.link().up && !b.link().up);
+        wait_until("both are down", || !(a.link().up || b.link().up));
         ip("link set va up");
-        let end = Instant::now() + Duration::from_secs(5);
-        while !(a.link().up && b.link().up) {
-            assert!(Instant::now() < end, "the link stays down");
-        }
+        wait_until("both are up", || a.link().up && b.link().up);
         send(&mut *tx_a, packets(&devices.pool(), &frames));
         assert_eq!(receive(&mut *rx_b, 100, ours), frames);
         drop((a, rx_a, tx_a, b, rx_b, tx_b));
@@ -240,6 +237,14 @@ fn two_instances_do_not_disturb_each_other() {
     for (mut child, output) in children.into_iter().zip(outputs) {
         let rest: Vec<String> = output.lines().map(Result::unwrap).collect();
         assert!(child.wait().unwrap().success(), "{rest:#?}");
+    }
+}
+
+/// Waits for what Linux tells the other end of a cable in its own time.
+fn wait_until(what: &str, mut happens: impl FnMut() -> bool) {
+    let end = Instant::now() + Duration::from_secs(5);
+    while !happens() {
+        assert!(Instant::now() < end, "not after 5 s: {what}");
     }
 }
 
