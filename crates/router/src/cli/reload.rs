@@ -1,13 +1,18 @@
-//! SIGHUP: a running router takes changed limits from its settings file, and nothing else.
+//! SIGHUP: a running router takes from its settings file what can change while it runs.
 
 use super::router::RouterArgs;
 use super::settings::Settings;
+use crate::linux::ControlSide;
 use graph::Router;
 use signal_hook::consts::SIGHUP;
 use signal_hook::iterator::{Handle, Signals};
 use std::io;
 use std::sync::Arc;
 use std::thread::{Builder, JoinHandle};
+use std::time::Duration;
+
+/// How long a control side that takes routes from elsewhere may take until it is in step.
+const LIMIT: Duration = Duration::from_secs(10);
 
 /// Reloads on SIGHUP until it is dropped.
 #[derive(Debug)]
@@ -23,6 +28,7 @@ impl Reload {
     /// Those of the system.
     pub fn on_signal(
         router: &Arc<Router>,
+        control: &Arc<ControlSide>,
         args: &RouterArgs,
         running: &Settings,
     ) -> io::Result<Option<Reload>> {
@@ -31,11 +37,12 @@ impl Reload {
         }
         let mut signals = Signals::new([SIGHUP])?;
         let handle = signals.handle();
-        let (router, args, mut running) = (router.clone(), args.clone(), running.clone());
+        let (router, control, args) = (router.clone(), control.clone(), args.clone());
+        let mut running = running.clone();
         let thread = Builder::new().name("reload".to_owned()).spawn(move || {
             for _ in signals.forever() {
-                match reload(&router, &args, &mut running) {
-                    Ok(()) => eprintln!("routebricks: limits of punting are as the settings say now"),
+                match reload(&router, &control, &args, &mut running) {
+                    Ok(()) => eprintln!("routebricks: fpm and limits of punting are as the settings say now"),
                     Err(why) => eprintln!("error: {why}; everything stays as it is"),
                 }
             }
@@ -45,16 +52,27 @@ impl Reload {
 }
 
 /// All or nothing.
-fn reload(router: &Router, args: &RouterArgs, running: &mut Settings) -> Result<(), String> {
+fn reload(
+    router: &Router,
+    control: &ControlSide,
+    args: &RouterArgs,
+    running: &mut Settings,
+) -> Result<(), String> {
     let new = args.settings().map_err(|_| "the settings cannot be used")?;
     let fixed = running.fixed_differences(&new);
     if !fixed.is_empty() {
         return Err(format!(
-            "only [punt] can change while the router runs, and the settings differ in {}",
+            "only fpm, if the control side is a process, and [punt] can change while the router runs, and the settings differ in {}",
             fixed.join(", ")
         ));
     }
     new.punt.apply(router, new.ports.len())?;
+    if new.fpm != running.fpm
+        && let Err(why) = control.set_fpm(new.fpm, LIMIT)
+    {
+        running.punt.apply(router, running.ports.len())?;
+        return Err(why);
+    }
     *running = new;
     Ok(())
 }

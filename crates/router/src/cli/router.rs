@@ -150,7 +150,8 @@ pub fn router(args: &RouterArgs) -> Done {
         control.wait(FIRST_LOOK)?;
         let server = Server::start_with(router.clone(), control.clone(), settings.http);
         let server = server.inspect(announce).map_err(|e| e.to_string())?;
-        let reload = Reload::on_signal(router, args, &settings).map_err(|e| format!("SIGHUP: {e}"))?;
+        let reload =
+            Reload::on_signal(router, &control, args, &settings).map_err(|e| format!("SIGHUP: {e}"))?;
         // Devices are closed by this thread, where the ports are: elsewhere drivers would not find them.
         namespaces.enter_private().map_err(|e| e.to_string())?;
         Ok((server, control, reload))

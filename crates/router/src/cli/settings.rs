@@ -63,13 +63,13 @@ impl Settings {
 }
 
 impl Settings {
-    /// What differs from others, but the limits of punting.
+    /// What differs from others, but the limits of punting and, where the control side is a process, `fpm`.
     pub fn fixed_differences(&self, other: &Settings) -> Vec<&'static str> {
         let same = [
             self.ports == other.ports,
             self.workers == other.workers,
             self.cpus == other.cpus,
-            self.fpm == other.fpm,
+            self.fpm == other.fpm || self.control.unwrap_or_default() == Mode::Process,
             self.rpf == other.rpf,
             self.control == other.control,
             self.http == other.http,

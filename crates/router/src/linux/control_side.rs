@@ -6,6 +6,7 @@ use crate::api::Controlled;
 use crate::run::Service;
 use control::{Cables, Control, Handle, Settings, Source, Tables};
 use serde_json::{Value, json};
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -50,6 +51,17 @@ impl ControlSide {
                 let supervisor = Supervisor::start(task, tables, service.clone());
                 Ok(ControlSide::Process(supervisor.map_err(|e| format!("control side: {e}"))?))
             }
+        }
+    }
+
+    /// Takes routes from zebra, which connects there, or from the kernel.
+    ///
+    /// # Errors
+    /// What to tell the user; then they come from where they came from.
+    pub fn set_fpm(&self, fpm: Option<SocketAddr>, limit: Duration) -> Result<(), String> {
+        match self {
+            ControlSide::Thread(..) => Err("a thread cannot be started again".to_owned()),
+            ControlSide::Process(supervisor) => supervisor.set_fpm(fpm, limit),
         }
     }
 

@@ -8,6 +8,7 @@ use control::Tables;
 use control::replicate::Replica;
 use control::replicate::apart::{ChannelError, Reins, follow};
 use std::io::{self, Write};
+use std::net::SocketAddr;
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt;
@@ -54,13 +55,21 @@ struct Shared {
     seen: Mutex<Seen>,
     reins: Reins,
     stop: AtomicBool,
-    /// Somebody wants a new process.
+    /// Where zebra connects, for the next process.
+    fpm: Mutex<Option<SocketAddr>>,
+    /// Somebody wants a new process,
     asked: AtomicBool,
+    /// of the program that is now in the file.
+    renewed: AtomicBool,
 }
 
 impl Shared {
     fn seen(&self) -> MutexGuard<'_, Seen> {
         self.seen.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn fpm(&self) -> MutexGuard<'_, Option<SocketAddr>> {
+        self.fpm.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn stops(&self) -> bool {
@@ -94,7 +103,9 @@ impl Supervisor {
             seen: Mutex::new(seen),
             reins: Reins::new()?,
             stop: AtomicBool::new(false),
+            fpm: Mutex::new(task.fpm),
             asked: AtomicBool::new(false),
+            renewed: AtomicBool::new(false),
         });
         let (its, replica) = (shared.clone(), Replica::new(tables));
         // The process is told when the thread ends that has started it, so that it is this one that lives on.
@@ -132,8 +143,46 @@ impl Supervisor {
     /// Has a new process take the place of the one that there is: of the program that is now where this one was started
     /// from. If that ends before it is in step, or some times in a row, this one is started again.
     pub fn restart(&self) {
+        self.shared.renewed.store(true, Ordering::Release);
+        self.ask();
+    }
+
+    /// Has a process that takes routes from elsewhere take the place of the one that there is. What is in the tables stays
+    /// until the new one knows better.
+    ///
+    /// # Errors
+    /// What to tell the user if it ends, or is not in step after `limit`; then one as before takes its place.
+    pub fn set_fpm(&self, fpm: Option<SocketAddr>, limit: Duration) -> Result<(), String> {
+        let starts = self.seen().starts;
+        let before = std::mem::replace(&mut *self.shared.fpm(), fpm);
+        self.ask();
+        self.wait_for_another(starts, limit).inspect_err(|_| {
+            *self.shared.fpm() = before;
+            self.ask();
+        })
+    }
+
+    fn ask(&self) {
         self.shared.asked.store(true, Ordering::Release);
         self.shared.reins.pull();
+    }
+
+    /// Waits until one is in step that was started after `starts` others.
+    fn wait_for_another(&self, starts: u64, limit: Duration) -> Result<(), String> {
+        let begun = Instant::now();
+        while begun.elapsed() < limit {
+            let seen = self.seen();
+            if seen.starts > starts && seen.in_step {
+                return Ok(());
+            } else if seen.starts > starts && seen.in_a_row > 0 {
+                return Err(format!(
+                    "the control side does not start ({})",
+                    seen.last_end.unwrap_or_default()
+                ));
+            }
+            sleep(Duration::from_millis(2));
+        }
+        Err("the control side is not in step".to_owned())
     }
 }
 
@@ -184,6 +233,7 @@ impl Watching {
     /// One process, from its start to its end; says how it ended.
     fn once(&mut self) -> String {
         let program = if self.own { Path::new(OWN) } else { &self.file };
+        self.task.fpm = *self.shared.fpm();
         let (mut child, stream) = match start(program, &self.task) {
             Ok(started) => started,
             Err(e) => return format!("{}: {e}", self.file.display()),
@@ -224,7 +274,8 @@ impl Watching {
         let was_long = seen.in_step && begun.elapsed() >= LONG;
         seen.in_a_row = if asked || was_long { 0 } else { seen.in_a_row + 1 };
         // A program from the file that does not get on is given up.
-        self.own = !asked && (self.own || !seen.in_step || seen.in_a_row >= FIRST_TRIES);
+        let renewed = self.shared.renewed.swap(false, Ordering::AcqRel);
+        self.own = !renewed && (self.own || !seen.in_step || seen.in_a_row >= FIRST_TRIES);
         let pause = pause(seen.in_a_row);
         let pid = seen.pid.take().map_or(String::new(), |pid| format!(" {pid}"));
         (seen.since, seen.in_step, seen.last_end) = (Instant::now(), false, Some(ended.to_owned()));

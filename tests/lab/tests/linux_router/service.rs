@@ -197,18 +197,54 @@ fn settings_come_from_a_file() -> Result<()> {
     let before = punt("others")?.0;
     stage.hosts[0].run("ping", &["-c5", "-i0.05", "-q", "10.1.0.1"])?;
     assert!((5..50).contains(&(punt("others")?.0 - before)), "{} {before}", punt("others")?.0);
-    // While it runs only limits change, and nothing at all if something else is said, too.
-    let reload = |text: &str, said: &str| -> Result<()> {
-        fs::write(&file, text).cannot(|| format!("write {file}"))?;
-        let id = i32::try_from(stage.router.process().id()).cannot(|| "send SIGHUP".to_owned())?;
-        kill(Pid::from_raw(id), Signal::SIGHUP).cannot(|| "send SIGHUP".to_owned())?;
-        wait_until(said, LIMIT, || Ok(stage.router.process().printed()?.contains(said).then_some(())))
-    };
+    // While it runs limits change, and nothing at all if something else is said that cannot, too.
+    let reload = |text: &str, said: &str| reload(&stage, &file, text, said);
     reload("workers = 3\n[punt]\nothers = 9\n", "the settings differ in workers; everything stays as it is")?;
     reload("workers = 2\n[punt]\nother = 9\n", "the settings cannot be used; everything stays as it is")?;
     assert_eq!(punt("others")?.1, Some(200));
     reload("workers = 2\n[punt]\nothers = 300\n", "limits of punting are as the settings say now")?;
     assert_eq!((punt("others")?.1, punt("neighbours")?.1), (Some(300), Some(5000)));
+    stage.wait_for_ping(0, "10.2.0.2", true)?;
+    stage.end()
+}
+
+/// Changes the settings and waits for what the router says to them.
+fn reload(stage: &Stage, file: &str, text: &str, said: &str) -> Result<()> {
+    fs::write(file, text).cannot(|| format!("write {file}"))?;
+    let before = stage.router.process().printed()?.matches(said).count();
+    let id = i32::try_from(stage.router.process().id()).cannot(|| "send SIGHUP".to_owned())?;
+    kill(Pid::from_raw(id), Signal::SIGHUP).cannot(|| "send SIGHUP".to_owned())?;
+    wait_until(said, LIMIT, || {
+        Ok((stage.router.process().printed()?.matches(said).count() > before).then_some(()))
+    })
+}
+
+#[test]
+fn where_routes_come_from_changes_while_packets_flow() -> Result<()> {
+    if netns::skipped() {
+        return Ok(());
+    }
+    let directory = tempfile::tempdir().cannot(|| "make a directory".to_owned())?;
+    let file = directory.path().join("router.toml").display().to_string();
+    let kernel = "workers = 1\n";
+    fs::write(&file, kernel).cannot(|| format!("write {file}"))?;
+    let stage = Stage::new(2, &["--settings", &file])?;
+    stage.wait_for_ping(0, "10.2.0.2", true)?;
+    let state = || -> Result<String> {
+        let rows = stage.router.rows("control")?;
+        Ok(rows.first().and_then(|row| row["state"].as_str()).unwrap_or_default().to_owned())
+    };
+    assert_eq!(state()?, "in step");
+    let said = "fpm and limits of punting are as the settings say now";
+    reload(&stage, &file, "workers = 1\nfpm = \"127.0.0.1:2620\"\n", said)?;
+    assert_eq!(state()?, "waiting for FRR");
+    stage.wait_for_ping(0, "10.2.0.2", true)?;
+    // Nobody has this address, so the process ends, and one as before takes its place.
+    reload(&stage, &file, "workers = 1\nfpm = \"192.0.2.1:2620\"\n", "everything stays as it is")?;
+    wait_until("the control side as before", LIMIT, || Ok((state()? == "waiting for FRR").then_some(())))?;
+    stage.wait_for_ping(0, "10.2.0.2", true)?;
+    reload(&stage, &file, kernel, said)?;
+    assert_eq!(state()?, "in step");
     stage.wait_for_ping(0, "10.2.0.2", true)?;
     stage.end()
 }
