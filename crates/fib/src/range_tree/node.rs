@@ -9,14 +9,15 @@ pub(crate) const STAGE: u32 = 32;
 
 /// What is known about the addresses of a range: their next hop, or the node that divides them further.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(transparent)]
 pub(crate) struct Entry(u32);
 
 /// Set: the other bits are those of an `Option<NextHopId>`. Else they are the number of a node.
 const LEAF: u32 = 1 << 31;
 /// Set beside the number of a node whose keys hold the next [`STAGE`] bits of the address.
-const DEEPER: u32 = 1 << 30;
+pub(crate) const DEEPER: u32 = 1 << 30;
 /// Bits of the number of a node.
-pub(crate) const NUMBER_BITS: u32 = 25;
+const NUMBER_BITS: u32 = 25;
 /// Numbers of nodes are below this.
 pub(crate) const MAX_NODES: usize = 1 << NUMBER_BITS;
 
@@ -39,12 +40,6 @@ impl Entry {
     #[inline]
     pub fn is_leaf(self) -> bool {
         self.0 & LEAF != 0
-    }
-
-    /// 1 for an entry that names a node, else 0.
-    #[inline]
-    pub fn is_node(self) -> usize {
-        (!self.0 >> 31) as usize
     }
 
     #[inline]

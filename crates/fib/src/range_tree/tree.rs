@@ -5,14 +5,14 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use epoch::{LargeSlice, Padded, Ticket, prefetch, ticket};
 
-use super::node::{Cell, Entry, MAX_NODES, NUMBER_BITS, Node, STAGE};
+use super::node::{Cell, Entry, MAX_NODES, Node, STAGE};
 use crate::lookup::MemoryPart;
 use crate::next_hop::NextHopId;
 use crate::prefix::{Address, Prefix};
 use crate::simd::search::Simd;
 
 /// Lookups under way at once.
-const LANES: usize = 64;
+pub(crate) const LANES: usize = 64;
 
 /// The tree with room for a fixed number of nodes.
 pub(crate) struct Tree<A> {
@@ -98,39 +98,48 @@ impl<A: Address> Slots<A> {
     }
 }
 
-/// A lookup that has come to a node: the bits of the address that the node's keys hold, which lookup of the batch it
-/// is, and the number of the node, from the top.
-#[derive(Clone, Copy, Default)]
-struct Lane(u64);
+/// Where the lookups of a batch have come to.
+#[repr(align(64))]
+struct Lanes {
+    /// The bits of each address that the keys of the next node hold.
+    keys: [u32; LANES],
+    entries: [Entry; LANES],
+}
 
-const NUMBER: u64 = (1 << NUMBER_BITS) - 1;
+/// A bit for each lane.
+#[derive(Clone, Copy)]
+pub(crate) struct Open {
+    /// Its entry names a node.
+    pub nodes: u64,
+    /// The keys of that node hold further bits.
+    pub deeper: u64,
+}
 
-impl Lane {
-    #[inline(always)]
-    fn new(index: usize, key: u32, entry: Entry) -> Lane {
-        Lane(u64::from(key) << 32 | (index as u64) << NUMBER_BITS | u64::from(entry.number()))
+/// What a lookup does, by the instructions that the processor has.
+pub(crate) struct Steps<L, R, O> {
+    /// Gives the first lanes, so many, the entries in these slots of the direct array.
+    pub load: L,
+    /// As [`Node::rank`].
+    pub rank: R,
+    /// Which lanes have not come to a leaf.
+    pub open: O,
+}
+
+/// Entries of the direct array, one by one.
+#[inline(always)]
+pub(crate) fn load(direct: &[Cell], slots: &[u32; LANES], count: usize, entries: &mut [Entry; LANES]) {
+    let slots = &slots[..count.min(LANES)];
+    slots.iter().for_each(|&slot| prefetch(direct, slot as usize));
+    for (entry, &slot) in entries.iter_mut().zip(slots) {
+        *entry = direct[slot as usize].load();
     }
+}
 
-    /// The same lookup, one node further.
-    #[inline(always)]
-    fn at(self, entry: Entry) -> Lane {
-        Lane(self.0 & !NUMBER | u64::from(entry.number()))
-    }
-
-    #[inline(always)]
-    fn key(self) -> u32 {
-        (self.0 >> 32) as u32
-    }
-
-    #[inline(always)]
-    fn index(self) -> usize {
-        (self.0 >> NUMBER_BITS) as usize % LANES
-    }
-
-    #[inline(always)]
-    fn node(self) -> usize {
-        (self.0 & NUMBER) as usize
-    }
+fn open(entries: &[Entry; LANES]) -> Open {
+    let bits = |is: fn(Entry) -> bool| {
+        entries.iter().rev().fold(0, |bits, &entry| bits << 1 | u64::from(is(entry)))
+    };
+    Open { nodes: !bits(Entry::is_leaf), deeper: bits(Entry::is_deeper) }
 }
 
 /// The bits of `addr` that keys hold which begin at bit `offset`.
@@ -173,68 +182,75 @@ impl<A: Address> Tree<A> {
     }
 
     pub fn lookup_batch_scalar(&self, addrs: &[A], hops: &mut [Option<NextHopId>]) {
-        self.lookup_batch_with(addrs, hops, Node::rank);
+        self.lookup_batch_with(addrs, hops, &Steps { load, rank: Node::rank, open });
     }
 
-    /// Looks up with `rank` to find the place of a value in a node.
+    /// Looks up by these steps.
     #[inline(always)]
-    pub fn lookup_batch_with(
-        &self,
-        addrs: &[A],
-        hops: &mut [Option<NextHopId>],
-        rank: impl Fn(&Node, u32) -> usize,
-    ) {
+    pub fn lookup_batch_with<L, R, O>(&self, addrs: &[A], hops: &mut [Option<NextHopId>], steps: &Steps<L, R, O>)
+    where
+        L: Fn(&[Cell], &[u32; LANES], usize, &mut [Entry; LANES]),
+        R: Fn(&Node, u32) -> usize,
+        O: Fn(&[Entry; LANES]) -> Open,
+    {
         for (addrs, hops) in addrs.chunks(LANES).zip(hops.chunks_mut(LANES)) {
-            self.lookup_lanes(addrs, hops, &rank);
+            self.lookup_lanes(addrs, hops, steps);
         }
     }
 
     /// Up to [`LANES`] lookups, level by level: what a level needs is on its way while others are looked at.
     #[inline(always)]
-    fn lookup_lanes(&self, addrs: &[A], hops: &mut [Option<NextHopId>], rank: &impl Fn(&Node, u32) -> usize) {
-        let (direct, nodes) = (&*self.direct, &*self.nodes);
+    fn lookup_lanes<L, R, O>(&self, addrs: &[A], hops: &mut [Option<NextHopId>], steps: &Steps<L, R, O>)
+    where
+        L: Fn(&[Cell], &[u32; LANES], usize, &mut [Entry; LANES]),
+        R: Fn(&Node, u32) -> usize,
+        O: Fn(&[Entry; LANES]) -> Open,
+    {
+        let nodes = &*self.nodes;
+        let mut lanes = Lanes { keys: [0; LANES], entries: [Entry::leaf(0); LANES] };
         let mut slots = [0; LANES];
-        for (slot, &addr) in slots.iter_mut().zip(addrs) {
-            let (index, _) = self.slots.of(addr);
-            prefetch(direct, index);
+        for ((slot, key), addr) in slots.iter_mut().zip(&mut lanes.keys).zip(addrs) {
+            let (index, offset) = self.slots.of(*addr);
             *slot = index as u32;
+            *key = ((addr.top_bits() << offset) >> STAGE) as u32;
         }
-        let mut entries = [Entry::leaf(0); LANES];
+        (steps.load)(&self.direct, &slots, addrs.len(), &mut lanes.entries);
+        lanes.entries.iter().for_each(|entry| prefetch(nodes, entry.number() as usize));
+        let mut left = (steps.open)(&lanes.entries).nodes & (!0 >> (LANES - addrs.len().clamp(1, LANES)));
         let mut offsets = [0; LANES];
-        // Those that have not come to a leaf.
-        let mut lanes = [Lane::default(); LANES];
-        let mut count = 0;
-        for (i, (&slot, addr)) in slots.iter().zip(addrs).enumerate() {
-            let entry = direct[slot as usize].load();
-            let offset = self.slots.bits(slot as usize);
-            let key = (addr.top_bits() << offset) >> STAGE;
-            prefetch(nodes, entry.number() as usize);
-            entries[i] = entry;
-            offsets[i] = offset as u8;
-            lanes[count % LANES] = Lane::new(i, key as u32, entry);
-            count += entry.is_node();
-        }
-        while count > 0 {
-            let mut left = 0;
-            for k in 0..count.min(LANES) {
-                let mut lane = lanes[k];
-                let node = &nodes[lane.node()];
-                let entry = node.entry(rank(node, lane.key())).load();
+        while left != 0 {
+            let mut level = left;
+            while level != 0 {
+                let i = level.trailing_zeros() as usize % LANES;
+                level &= level - 1;
+                let node = &nodes[lanes.entries[i].number() as usize];
+                let entry = node.entry((steps.rank)(node, lanes.keys[i])).load();
                 prefetch(nodes, entry.number() as usize);
-                let i = lane.index();
-                entries[i] = entry;
-                lane = lane.at(entry);
-                if entry.is_deeper() {
-                    offsets[i] += STAGE as u8;
-                    lane = Lane::new(i, key(addrs[i], u32::from(offsets[i])), entry);
-                }
-                lanes[left % LANES] = lane;
-                left += entry.is_node();
+                lanes.entries[i] = entry;
             }
-            count = left;
+            let open = (steps.open)(&lanes.entries);
+            left = open.nodes;
+            if left & open.deeper != 0 {
+                self.deepen(addrs, left & open.deeper, &mut offsets, &mut lanes);
+            }
         }
-        for (hop, entry) in hops.iter_mut().zip(&entries) {
+        for (hop, entry) in hops.iter_mut().zip(&lanes.entries) {
             *hop = NextHopId::from_bits(entry.hop());
+        }
+    }
+
+    /// Gives these lanes the keys that follow those they have. In `offsets` is where keys begin, if not where the slot
+    /// ends.
+    #[cold]
+    fn deepen(&self, addrs: &[A], mut which: u64, offsets: &mut [u8; LANES], lanes: &mut Lanes) {
+        while which != 0 {
+            let i = which.trailing_zeros() as usize % LANES;
+            which &= which - 1;
+            if offsets[i] == 0 {
+                offsets[i] = self.slots.of(addrs[i]).1 as u8;
+            }
+            offsets[i] += STAGE as u8;
+            lanes.keys[i] = key(addrs[i], u32::from(offsets[i]));
         }
     }
 

@@ -3,8 +3,8 @@
 
 use crate::next_hop::NextHopId;
 use crate::prefix::Address;
-use crate::range_tree::node::Node;
-use crate::range_tree::tree::Tree;
+use crate::range_tree::node::{Cell, DEEPER, Entry, Node};
+use crate::range_tree::tree::{LANES, Open, Steps, Tree, load};
 
 /// Vector instructions that this processor has.
 #[derive(Debug, Clone, Copy)]
@@ -62,9 +62,9 @@ impl Simd {
 fn lookup_batch_avx2<A: Address>(tree: &Tree<A>, addrs: &[A], hops: &mut [Option<NextHopId>]) {
     use std::arch::x86_64::{
         _mm256_castsi256_ps, _mm256_cmpeq_epi32, _mm256_loadu_si256, _mm256_max_epu32, _mm256_movemask_ps,
-        _mm256_set1_epi32,
+        _mm256_set1_epi32, _mm256_slli_epi32,
     };
-    tree.lookup_batch_with(addrs, hops, |node: &Node, value| {
+    let rank = |node: &Node, value: u32| {
         let keys = node.keys().as_ptr();
         // SAFETY: 16 readable keys of 4 bytes. Nobody writes them meanwhile: keys are written only while no reader
         // can reach their node, before the release store of an entry that names it, which the caller has acquired,
@@ -78,19 +78,82 @@ fn lookup_batch_avx2<A: Address>(tree: &Tree<A>, addrs: &[A], hops: &mut [Option
         let reached = _mm256_movemask_ps(low) | _mm256_movemask_ps(high) << 8;
         // The last key is not below any value that comes here.
         (reached | 1 << 15).trailing_zeros() as usize
-    });
+    };
+    let open = |entries: &[Entry; LANES]| {
+        let (mut leaves, mut second) = (0, 0);
+        for (i, entries) in entries.as_chunks::<8>().0.iter().enumerate() {
+            // SAFETY: eight entries of 4 bytes, of this thread alone.
+            let entries = unsafe { _mm256_loadu_si256(entries.as_ptr().cast()) };
+            let bits = |entries| u64::from(_mm256_movemask_ps(_mm256_castsi256_ps(entries)).cast_unsigned());
+            leaves |= bits(entries) << (8 * i);
+            second |= bits(_mm256_slli_epi32::<1>(entries)) << (8 * i);
+        }
+        Open { nodes: !leaves, deeper: second & !leaves }
+    };
+    tree.lookup_batch_with(addrs, hops, &Steps { load, rank, open });
 }
 
-#[target_feature(enable = "avx2,bmi1,bmi2,avx512f")]
+#[target_feature(enable = "avx2,bmi1,bmi2,avx512f,avx512dq,avx512vl")]
 #[cfg(all(target_arch = "x86_64", not(miri)))]
 fn lookup_batch_avx512<A: Address>(tree: &Tree<A>, addrs: &[A], hops: &mut [Option<NextHopId>]) {
-    use std::arch::x86_64::{_mm512_cmpge_epu32_mask, _mm512_loadu_si512, _mm512_set1_epi32};
-    tree.lookup_batch_with(addrs, hops, |node: &Node, value| {
+    use std::arch::x86_64::{
+        _mm512_cmpge_epi32_mask, _mm512_cmpge_epu32_mask, _mm512_loadu_si512, _mm512_movepi32_mask,
+        _mm512_set1_epi32,
+    };
+    let rank = |node: &Node, value: u32| {
         // SAFETY: as above.
         let keys = unsafe { _mm512_loadu_si512(node.keys().as_ptr().cast()) };
         let reached = _mm512_cmpge_epu32_mask(keys, _mm512_set1_epi32(value.cast_signed()));
         (u32::from(reached) | 1 << 15).trailing_zeros() as usize
-    });
+    };
+    let open = |entries: &[Entry; LANES]| {
+        let (mut leaves, mut deeper) = (0, 0);
+        for (i, entries) in entries.as_chunks::<16>().0.iter().enumerate() {
+            // SAFETY: sixteen entries of 4 bytes, of this thread alone.
+            let entries = unsafe { _mm512_loadu_si512(entries.as_ptr().cast()) };
+            leaves |= u64::from(_mm512_movepi32_mask(entries)) << (16 * i);
+            let least = _mm512_set1_epi32(DEEPER.cast_signed());
+            deeper |= u64::from(_mm512_cmpge_epi32_mask(entries, least)) << (16 * i);
+        }
+        Open { nodes: !leaves, deeper }
+    };
+    let load = |direct: &[Cell], slots: &[u32; LANES], count: usize, entries: &mut [Entry; LANES]| {
+        gather(direct, slots, count, entries);
+    };
+    tree.lookup_batch_with(addrs, hops, &Steps { load, rank, open });
+}
+
+/// As [`load`], sixteen at a time. They are loaded in assembly because another thread stores to entries meanwhile, and
+/// only that makes a load of each, which acquires as every load of this architecture does.
+#[target_feature(enable = "avx512f")]
+#[cfg(all(target_arch = "x86_64", not(miri)))]
+fn gather(direct: &[Cell], slots: &[u32; LANES], count: usize, entries: &mut [Entry; LANES]) {
+    use std::arch::asm;
+    use std::arch::x86_64::{
+        _mm512_cmplt_epu32_mask, _mm512_loadu_si512, _mm512_set1_epi32, _mm512_storeu_si512,
+    };
+    let len = _mm512_set1_epi32(i32::try_from(direct.len()).unwrap_or(i32::MAX));
+    let (entries, slots) = (entries.as_chunks_mut::<16>().0, slots.as_chunks::<16>().0);
+    for (entries, slots) in entries.iter_mut().zip(slots).take(count.div_ceil(16)) {
+        // SAFETY: sixteen numbers of 4 bytes each, of this thread alone.
+        let (slots, mut found) =
+            unsafe { (_mm512_loadu_si512(slots.as_ptr().cast()), _mm512_loadu_si512(entries.as_ptr().cast())) };
+        let within = _mm512_cmplt_epu32_mask(slots, len);
+        // SAFETY: loads the entries of the array that are within it; the mask is used up.
+        unsafe {
+            asm!(
+                "kmovw {mask}, {within:e}",
+                "vpgatherdd {found} {{{mask}}}, dword ptr [{direct} + {slots} * 4]",
+                found = inout(zmm_reg) found,
+                within = in(reg) u32::from(within),
+                mask = out(kreg) _,
+                direct = in(reg) direct.as_ptr(),
+                slots = in(zmm_reg) slots,
+                options(readonly, nostack, preserves_flags),
+            );
+            _mm512_storeu_si512(entries.as_mut_ptr().cast(), found);
+        }
+    }
 }
 
 #[cfg(all(test, target_arch = "x86_64", not(miri)))]
