@@ -80,12 +80,6 @@ impl<A: Address> Slots<A> {
         if (top ^ self.top) & self.mask == 0 { within } else { elsewhere }
     }
 
-    /// How many bits of an address a slot decides.
-    #[inline]
-    pub fn bits(&self, slot: usize) -> u32 {
-        if slot < self.in_window() { self.fine } else { self.coarse }
-    }
-
     /// The last address up to which slots are alike.
     pub fn alike(&self, addr: A) -> A {
         if self.window.contains(addr) {
@@ -206,11 +200,12 @@ impl<A: Address> Tree<A> {
         R: Fn(&Node, u32) -> usize,
         O: Fn(&[Entry; LANES]) -> Open,
     {
-        let nodes = &*self.nodes;
+        // A copy: what is loaded only for some addresses would be gathered.
+        let (shape, nodes) = (self.slots, &*self.nodes);
         let mut lanes = Lanes { keys: [0; LANES], entries: [Entry::leaf(0); LANES] };
         let mut slots = [0; LANES];
         for ((slot, key), addr) in slots.iter_mut().zip(&mut lanes.keys).zip(addrs) {
-            let (index, offset) = self.slots.of(*addr);
+            let (index, offset) = shape.of(*addr);
             *slot = index as u32;
             *key = ((addr.top_bits() << offset) >> STAGE) as u32;
         }
