@@ -42,7 +42,7 @@ impl<'t, A: Address> Builder<'t, A> {
         let mut path = vec![place];
         loop {
             let entry = place.cell.load();
-            if entry.is_leaf() {
+            if entry.is_leaf() || entry.is_packed() {
                 return path;
             }
             let offset = place.offset + if entry.is_deeper() { STAGE } else { 0 };
@@ -111,7 +111,7 @@ mod tests {
         if entry.is_leaf() {
             return 0;
         }
-        1 + tree.nodes[entry.number() as usize].entries().map(|below| nodes(tree, below)).sum::<usize>()
+        1 + tree.below(entry).map(|below| nodes(tree, below)).sum::<usize>()
     }
 
     fn all_nodes(tree: &Tree<u128>) -> usize {

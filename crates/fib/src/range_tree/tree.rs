@@ -100,23 +100,16 @@ struct Lanes {
     entries: [Entry; LANES],
 }
 
-/// A bit for each lane.
-#[derive(Clone, Copy)]
-pub(crate) struct Open {
-    /// Its entry names a node.
-    pub nodes: u64,
-    /// The keys of that node hold further bits.
-    pub deeper: u64,
-}
-
 /// What a lookup does, by the instructions that the processor has.
-pub(crate) struct Steps<L, R, O> {
+pub(crate) struct Steps<L, R, P, B> {
     /// Gives the first lanes, so many, the entries in these slots of the direct array.
     pub load: L,
     /// As [`Node::rank`].
     pub rank: R,
-    /// Which lanes have not come to a leaf.
-    pub open: O,
+    /// As [`Node::packed_hop`].
+    pub packed_hop: P,
+    /// A bit for each lane whose entry comes before this one in the order of [`Entry`]s.
+    pub below: B,
 }
 
 /// Entries of the direct array, one by one.
@@ -129,11 +122,18 @@ pub(crate) fn load(direct: &[Cell], slots: &[u32; LANES], count: usize, entries:
     }
 }
 
-fn open(entries: &[Entry; LANES]) -> Open {
-    let bits = |is: fn(Entry) -> bool| {
-        entries.iter().rev().fold(0, |bits, &entry| bits << 1 | u64::from(is(entry)))
-    };
-    Open { nodes: !bits(Entry::is_leaf), deeper: bits(Entry::is_deeper) }
+fn below(entries: &[Entry; LANES], limit: Entry) -> u64 {
+    entries.iter().rev().fold(0, |bits, &entry| bits << 1 | u64::from(entry < limit))
+}
+
+/// The numbers of the bits that are set.
+#[inline(always)]
+fn ones(mut bits: u64) -> impl Iterator<Item = usize> {
+    std::iter::from_fn(move || {
+        let next = bits.trailing_zeros() as usize;
+        bits &= bits.wrapping_sub(1);
+        (next < LANES).then_some(next)
+    })
 }
 
 /// The bits of `addr` that keys hold which begin at bit `offset`.
@@ -163,7 +163,11 @@ impl<A: Address> Tree<A> {
         while !entry.is_leaf() {
             offset += if entry.is_deeper() { STAGE } else { 0 };
             let node = &self.nodes[entry.number() as usize];
-            entry = node.entry(node.rank(key(addr, offset))).load();
+            let key = key(addr, offset);
+            if entry.is_packed() {
+                return node.packed_hop(entry.pack(key));
+            }
+            entry = node.entry(node.rank(key)).load();
         }
         entry.hop()
     }
@@ -176,16 +180,25 @@ impl<A: Address> Tree<A> {
     }
 
     pub fn lookup_batch_scalar(&self, addrs: &[A], hops: &mut [Option<NextHopId>]) {
-        self.lookup_batch_with(addrs, hops, &Steps { load, rank: Node::rank, open });
+        self.lookup_batch_with(
+            addrs,
+            hops,
+            &Steps { load, rank: Node::rank, packed_hop: Node::packed_hop, below },
+        );
     }
 
     /// Looks up by these steps.
     #[inline(always)]
-    pub fn lookup_batch_with<L, R, O>(&self, addrs: &[A], hops: &mut [Option<NextHopId>], steps: &Steps<L, R, O>)
-    where
+    pub fn lookup_batch_with<L, R, P, B>(
+        &self,
+        addrs: &[A],
+        hops: &mut [Option<NextHopId>],
+        steps: &Steps<L, R, P, B>,
+    ) where
         L: Fn(&[Cell], &[u32; LANES], usize, &mut [Entry; LANES]),
         R: Fn(&Node, u32) -> usize,
-        O: Fn(&[Entry; LANES]) -> Open,
+        P: Fn(&Node, u16) -> u32,
+        B: Fn(&[Entry; LANES], Entry) -> u64,
     {
         for (addrs, hops) in addrs.chunks(LANES).zip(hops.chunks_mut(LANES)) {
             self.lookup_lanes(addrs, hops, steps);
@@ -194,11 +207,12 @@ impl<A: Address> Tree<A> {
 
     /// Up to [`LANES`] lookups, level by level: what a level needs is on its way while others are looked at.
     #[inline(always)]
-    fn lookup_lanes<L, R, O>(&self, addrs: &[A], hops: &mut [Option<NextHopId>], steps: &Steps<L, R, O>)
+    fn lookup_lanes<L, R, P, B>(&self, addrs: &[A], hops: &mut [Option<NextHopId>], steps: &Steps<L, R, P, B>)
     where
         L: Fn(&[Cell], &[u32; LANES], usize, &mut [Entry; LANES]),
         R: Fn(&Node, u32) -> usize,
-        O: Fn(&[Entry; LANES]) -> Open,
+        P: Fn(&Node, u16) -> u32,
+        B: Fn(&[Entry; LANES], Entry) -> u64,
     {
         // A copy: what is loaded only for some addresses would be gathered.
         let (shape, nodes) = (self.slots, &*self.nodes);
@@ -211,23 +225,29 @@ impl<A: Address> Tree<A> {
         }
         (steps.load)(&self.direct, &slots, addrs.len(), &mut lanes.entries);
         lanes.entries.iter().for_each(|entry| prefetch(nodes, entry.number() as usize));
-        let mut left = (steps.open)(&lanes.entries).nodes & (!0 >> (LANES - addrs.len().clamp(1, LANES)));
+        let all = !0 >> (LANES - addrs.len().clamp(1, LANES));
         let mut offsets = [0; LANES];
-        while left != 0 {
-            let mut level = left;
+        loop {
+            let mut level = (steps.below)(&lanes.entries, Entry::PACKED) & all;
             while level != 0 {
-                let i = level.trailing_zeros() as usize % LANES;
-                level &= level - 1;
-                let node = &nodes[lanes.entries[i].number() as usize];
-                let entry = node.entry((steps.rank)(node, lanes.keys[i])).load();
-                prefetch(nodes, entry.number() as usize);
-                lanes.entries[i] = entry;
+                for i in ones(level) {
+                    let node = &nodes[lanes.entries[i].number() as usize];
+                    let entry = node.entry((steps.rank)(node, lanes.keys[i])).load();
+                    prefetch(nodes, entry.number() as usize);
+                    lanes.entries[i] = entry;
+                }
+                level = (steps.below)(&lanes.entries, Entry::PACKED) & all;
             }
-            let open = (steps.open)(&lanes.entries);
-            left = open.nodes;
-            if left & open.deeper != 0 {
-                self.deepen(addrs, left & open.deeper, &mut offsets, &mut lanes);
+            for i in ones((steps.below)(&lanes.entries, Entry::DEEPER) & all) {
+                let entry = lanes.entries[i];
+                let node = &nodes[entry.number() as usize];
+                lanes.entries[i] = Entry::leaf((steps.packed_hop)(node, entry.pack(lanes.keys[i])));
             }
+            let deeper = (steps.below)(&lanes.entries, Entry::LEAF) & all;
+            if deeper == 0 {
+                break;
+            }
+            self.deepen(addrs, deeper, &mut offsets, &mut lanes);
         }
         for (hop, entry) in hops.iter_mut().zip(&lanes.entries) {
             *hop = NextHopId::from_bits(entry.hop());
@@ -237,15 +257,14 @@ impl<A: Address> Tree<A> {
     /// Gives these lanes the keys that follow those they have. In `offsets` is where keys begin, if not where the slot
     /// ends.
     #[cold]
-    fn deepen(&self, addrs: &[A], mut which: u64, offsets: &mut [u8; LANES], lanes: &mut Lanes) {
-        while which != 0 {
-            let i = which.trailing_zeros() as usize % LANES;
-            which &= which - 1;
+    fn deepen(&self, addrs: &[A], which: u64, offsets: &mut [u8; LANES], lanes: &mut Lanes) {
+        for i in ones(which) {
             if offsets[i] == 0 {
                 offsets[i] = self.slots.of(addrs[i]).1 as u8;
             }
             offsets[i] += STAGE as u8;
             lanes.keys[i] = key(addrs[i], u32::from(offsets[i]));
+            lanes.entries[i] = lanes.entries[i].followed();
         }
     }
 
@@ -266,8 +285,14 @@ impl<A: Address> Tree<A> {
     fn retire(&self, entry: Entry, free: &mut FreeNodes) {
         if !entry.is_leaf() {
             free.retired.push(entry.number());
-            self.nodes[entry.number() as usize].entries().for_each(|below| self.retire(below, free));
+            self.below(entry).for_each(|below| self.retire(below, free));
         }
+    }
+
+    /// The entries of the node that an entry names; a packed one has none.
+    pub fn below(&self, entry: Entry) -> impl Iterator<Item = Entry> {
+        let node = (!entry.is_packed()).then(|| &self.nodes[entry.number() as usize]);
+        node.into_iter().flat_map(Node::entries)
     }
 
     /// The number of ranges below an entry, counted up to about `limit`.
@@ -275,8 +300,11 @@ impl<A: Address> Tree<A> {
         if entry.is_leaf() {
             return 1;
         }
+        if entry.is_packed() {
+            return self.nodes[entry.number() as usize].packed_len();
+        }
         let mut count = 0;
-        for below in self.nodes[entry.number() as usize].entries() {
+        for below in self.below(entry) {
             count += self.count(below, limit.saturating_sub(count));
             if count > limit {
                 break;
@@ -290,7 +318,7 @@ impl<A: Address> Tree<A> {
         if entry.is_leaf() {
             return 0;
         }
-        let below = self.nodes[entry.number() as usize].entries().map(|below| self.depth(below));
+        let below = self.below(entry).map(|below| self.depth(below));
         1 + below.max().unwrap_or(0)
     }
 
