@@ -99,6 +99,15 @@ impl<A: Address> Builder<'_, A> {
 
     /// The root of a tree over neighbouring ranges, the first of which begins with the value `low`.
     fn nodes(&mut self, low: u32, items: &[(u32, Entry)]) -> Result<Entry, Full> {
+        if let [(_, entry)] = items {
+            return Ok(*entry);
+        }
+        if items.len() <= PACKED_FAN
+            && let (len, shift) = packable(low, items)
+            && len == items.len()
+        {
+            return self.group(items, Some(shift));
+        }
         let groups = groups(low, items);
         if groups.iter().all(|group| group.shift.is_none()) {
             return self.spread(items);
@@ -176,8 +185,8 @@ struct Group {
 /// they cannot be packed.
 fn groups(low: u32, items: &[(u32, Entry)]) -> Vec<Group> {
     // If two nodes are needed, both keep room for changes.
-    let most = if items.len() <= 2 * PACKED_FAN { items.len().div_ceil(2) } else { PACKED_FAN };
-    let most = if items.len() <= PACKED_FAN { PACKED_FAN } else { most };
+    let two = PACKED_FAN < items.len() && items.len() <= 2 * PACKED_FAN;
+    let most = if two { items.len().div_ceil(2) } else { PACKED_FAN };
     let mut groups = Vec::new();
     let (mut low, mut left) = (low, items);
     while !left.is_empty() {

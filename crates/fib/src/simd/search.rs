@@ -195,6 +195,31 @@ mod tests {
     use crate::range_tree::tree::Slots;
     use crate::rib::Rib;
 
+    /// Looks up what is around the ends of all prefixes, and more, in each way that this processor has.
+    fn all_agree(rib: &Rib<u128>, bits: u32, more: impl Iterator<Item = u128>) -> Result<(), TestCaseError> {
+        let tree = Tree::new(Slots::new(Prefix::default(), bits, 0), 4096);
+        let filled = Builder { tree: &tree, free: &mut tree.free_nodes() }.fill(rib, Prefix::default());
+        prop_assert!(filled.is_ok());
+        let ends = rib.iter().flat_map(|(p, _)| [p.first(), p.last(), p.last().wrapping_add(1)]);
+        let addrs: Vec<_> = more.chain(ends).collect();
+        let expected: Vec<_> = addrs.iter().map(|&addr| rib.lookup_hop(addr)).collect();
+        let one_by_one = addrs.iter().map(|&addr| NextHopId::from_bits(tree.lookup(addr)));
+        prop_assert!(one_by_one.eq(expected.iter().copied()));
+        let mut found = vec![None; addrs.len()];
+        tree.lookup_batch_scalar(&addrs, &mut found);
+        prop_assert_eq!(&found, &expected);
+        for (name, simd) in [("AVX2", Simd::avx2()), ("AVX-512", Simd::avx512())] {
+            let Some(simd) = simd else {
+                println!("skipped: no {name}");
+                continue;
+            };
+            found.fill(None);
+            simd.lookup_batch(&tree, &addrs, &mut found);
+            prop_assert_eq!(&found, &expected, "{}", name);
+        }
+        Ok(())
+    }
+
     proptest! {
         #[test]
         fn vector_and_scalar_lookups_agree(
@@ -205,24 +230,21 @@ mod tests {
             let near = |addr: u128| addr & 0x0F0F_3333_0101_0000_F00F | addr >> 127;
             let route = |&(addr, len, hop)| (Prefix::truncated(near(addr), len), NextHopId::new(hop).unwrap());
             let rib: Rib<u128> = routes.iter().map(route).collect();
-            let tree = Tree::new(Slots::new(Prefix::default(), 6, 0), 4096);
-            let filled = Builder { tree: &tree, free: &mut tree.free_nodes() }.fill(&rib, Prefix::default());
-            prop_assert!(filled.is_ok());
-            let ends = rib.iter().flat_map(|(prefix, _)| [prefix.first(), prefix.last(), prefix.last().next()]);
-            let addrs: Vec<_> = random.iter().map(|&addr| near(addr)).chain(ends).collect();
-            let expected: Vec<_> = addrs.iter().map(|&addr| rib.lookup_hop(addr)).collect();
-            let mut found = vec![None; addrs.len()];
-            tree.lookup_batch_scalar(&addrs, &mut found);
-            prop_assert_eq!(&found, &expected);
-            for (name, simd) in [("AVX2", Simd::avx2()), ("AVX-512", Simd::avx512())] {
-                let Some(simd) = simd else {
-                    println!("skipped: no {name}");
-                    continue;
-                };
-                found.fill(None);
-                simd.lookup_batch(&tree, &addrs, &mut found);
-                prop_assert_eq!(&found, &expected, "{}", name);
-            }
+            all_agree(&rib, 6, random.iter().map(|&addr| near(addr)))?;
+        }
+
+        /// Crowds of prefixes of like lengths, as packed nodes hold them: some of which have next hops of more than
+        /// 16 bits, or are longer than keys reach.
+        #[test]
+        fn vector_and_scalar_lookups_agree_in_crowds(
+            routes in prop::collection::vec((0..1024u128, 40..=50u8, 0..9u32), 0..600),
+            rare in prop::collection::vec((0..1024u128, 40..=70u8, 65_530..65_540u32), 0..6),
+            random in prop::collection::vec(0..1024u128, 130),
+        ) {
+            let near = |bits: u128| 0x2001_0DB8_u128 << 96 | bits << 80;
+            let route = |&(bits, len, hop)| (Prefix::truncated(near(bits), len), NextHopId::new(hop).unwrap());
+            let rib: Rib<u128> = routes.iter().chain(&rare).map(route).collect();
+            all_agree(&rib, 22, random.iter().map(|&bits| near(bits)))?;
         }
     }
 }
