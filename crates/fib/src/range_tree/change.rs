@@ -32,7 +32,8 @@ impl<'t, A: Address> Builder<'t, A> {
         Ok(())
     }
 
-    /// Places from a direct entry down to the last one through which all addresses of `prefix` go.
+    /// Places from a direct entry down to the last one through which all addresses of `prefix` go and whose entry can
+    /// change.
     fn path(&self, prefix: Prefix<A>) -> Vec<Place<'t, A>> {
         let (slot, bits) = self.tree.slots.of(prefix.first());
         let inner = host_mask::<A>(bits);
