@@ -43,6 +43,15 @@ impl NextHopId {
         }
     }
 
+    /// Places for results of lookups, where their [`bits`](NextHopId::bits) stand.
+    #[inline]
+    #[allow(unsafe_code)]
+    pub const fn in_bits(bits: &mut [u32]) -> &mut [Option<NextHopId>] {
+        // SAFETY: a NextHopId is a transparent NonZeroU32, of which `Option` has the layout of u32, and all values of each are
+        // values of the other.
+        unsafe { std::slice::from_raw_parts_mut(bits.as_mut_ptr().cast(), bits.len()) }
+    }
+
     /// The result of a lookup from its 32 bits.
     #[inline]
     pub const fn from_bits(bits: u32) -> Option<NextHopId> {

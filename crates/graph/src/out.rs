@@ -160,15 +160,28 @@ impl Out<'_> {
             let rest = batch.split_off(facts.len());
             self.core.lose_engine(self.node(), rest, UNCONNECTED);
         }
+        self.split_ways(batch, |batch, ways| {
+            ways.extend(batch.iter_mut().zip(facts).map(|(packet, fact)| way(packet, *fact).pack()));
+        });
+    }
+
+    /// [`split`](Self::split) by the number of each packet's next hop, which looks at no packet.
+    #[inline]
+    pub fn split_by_next_hop(&mut self, batch: Batch, mut way: impl FnMut(u32) -> Way) {
+        self.split_ways(batch, |batch, ways| {
+            ways.extend(batch.next_hops().iter().map(|next_hop| way(*next_hop).pack()));
+        });
+    }
+
+    /// Sends each packet the way that `find` appends for it.
+    #[inline]
+    fn split_ways(&mut self, mut batch: Batch, find: impl FnOnce(&mut Batch, &mut Vec<PackedWay>)) {
         // Kept between calls: clearing a fresh array would cost more than the split.
         let mut ways = std::mem::take(&mut self.core.ways);
         ways.clear();
+        find(&mut batch, &mut ways);
         let (mut all, mut any) = (u64::MAX, 0);
-        ways.extend(batch.iter_mut().zip(facts).map(|(packet, fact)| {
-            let way = way(packet, *fact).pack();
-            (all, any) = (all & way.0, any | way.0);
-            way
-        }));
+        ways.iter().for_each(|way| (all, any) = (all & way.0, any | way.0));
         match PackedWay(any).unpack() {
             // The same way for each, if no bit is in some and not in others.
             Way::Port(port) if all == any => self.core.emit(&self.at.facts, port, batch),

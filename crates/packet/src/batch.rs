@@ -1,11 +1,13 @@
 //! A batch: the unit of work of the whole router.
 #![allow(unsafe_code)]
 
+use crate::due::Due;
 use crate::frame::{self, Frame, MAX};
 use crate::header::Header;
 use crate::packet::{Packet, count_unaccounted};
 use crate::pool;
 use crate::settle::Settle;
+use std::cell::Cell;
 use std::fmt;
 use std::mem::{ManuallyDrop, MaybeUninit};
 use std::ptr::NonNull;
@@ -18,7 +20,7 @@ use std::ptr::NonNull;
 /// Dropping a batch frees its packets in bulk and counts them as [`crate::unaccounted`]; [`Batch::free`] is the
 /// deliberate way.
 #[derive(Default)]
-pub struct Batch(Option<Box<Frame>>);
+pub struct Batch(pub(crate) Option<Box<Frame>>);
 
 impl Batch {
     /// The most packets that a batch holds.
@@ -63,16 +65,10 @@ impl Batch {
     #[inline(always)]
     pub(crate) fn settle(&self) {
         if let Some(frame) = &self.0
-            && frame.due.get().is_some()
+            && frame.due.get() != Due::NOTHING
         {
             frame.settle();
         }
-    }
-
-    /// What is due before anybody looks at the headers, for whoever does it from now on.
-    #[inline(always)]
-    pub(crate) fn take_due(&mut self) -> Option<Settle> {
-        self.0.as_mut().and_then(|frame| frame.due.take())
     }
 
     /// Appends a packet.
@@ -159,20 +155,31 @@ impl Batch {
     /// If there are fewer facts than packets, no bin of that number, or no room in it.
     #[inline]
     pub fn deal<T: Copy>(mut self, facts: &[T], bins: &mut [Batch], bin: impl Fn(T) -> usize) {
-        self.settle();
-        bins.iter().for_each(Batch::settle);
+        if bins.iter().any(|bin| !bin.is_empty()) {
+            // What is noted once for a batch is not that of the packets there.
+            self.settle();
+            bins.iter().for_each(Batch::settle);
+        }
         let Some(mut frame) = self.0.take() else { return };
         // From here on the packets are nobody's until they are in a bin: a panic would leak them, and no more.
         let len = std::mem::replace(&mut frame.len, 0);
+        let due = frame.due.take();
         if let [Batch(first @ None), Batch(second @ None)] = bins {
-            return (*first, *second) = part(frame, &facts[..len], bin);
+            (*first, *second) = match due.is_in_columns() {
+                true => part::<T, true>(frame, due, &facts[..len], bin),
+                false => part::<T, false>(frame, due, &facts[..len], bin),
+            };
+            return;
         }
-        for (slot, fact) in frame.packets[..len].iter().zip(&facts[..len]) {
+        for (i, fact) in facts[..len].iter().enumerate() {
             let to = bins[bin(*fact)].0.get_or_insert_with(frame::take);
             let end = to.len;
             // SAFETY: slots below the old len are initialised and outside the batch now: each is moved out once.
-            to.packets[end].write(unsafe { slot.assume_init_read() });
+            to.packets[end].write(unsafe { frame.packets[i].assume_init_read() });
+            (to.destinations[end], to.next_hops[end]) = (frame.destinations[i], frame.next_hops[i]);
             to.len = end + 1;
+            // Either nothing is due, or all bins were empty before.
+            (to.headers, to.due) = (frame.headers, Cell::new(due));
         }
         frame::recycle(frame);
     }
@@ -197,7 +204,7 @@ impl Batch {
     fn free_packets(&mut self) {
         if let Some(mut frame) = self.0.take() {
             let len = std::mem::replace(&mut frame.len, 0);
-            frame.due.set(None);
+            frame.due.set(Due::NOTHING);
             // SAFETY: the first `len` slots are initialised and no longer part of the batch; a Packet is a
             // transparent NonNull<Header>.
             let raw = unsafe {
@@ -235,7 +242,7 @@ impl Batch {
             return Batch::empty();
         }
         frame.len = n;
-        frame.due.set(Some(due));
+        frame.due.set(due.into());
         Batch(Some(frame))
     }
 
@@ -269,11 +276,7 @@ impl Batch {
     /// The packets' headers, as they are: nothing is put in order.
     #[inline]
     pub fn as_raw(&self) -> &[NonNull<Header>] {
-        match &self.0 {
-            // SAFETY: the first `len` slots are initialised; a Packet is a transparent NonNull<Header>.
-            Some(frame) => unsafe { std::slice::from_raw_parts(frame.packets.as_ptr().cast(), frame.len) },
-            None => &[],
-        }
+        self.0.as_ref().map_or(&[], |frame| frame.raw())
     }
 
     /// Lets a transmit function take packets from the front: `send` gets all pointers and returns how many it took.
@@ -295,7 +298,7 @@ impl Batch {
             return (sent, Batch::without_first(frame, sent));
         }
         let sent = std::mem::replace(&mut frame.len, 0);
-        frame.due.set(None);
+        frame.due.set(Due::NOTHING);
         frame::recycle(frame);
         (sent, Batch::empty())
     }
@@ -303,26 +306,22 @@ impl Batch {
     /// What is left of a frame whose first packets are no longer ours.
     #[cold]
     fn without_first(mut frame: Box<Frame>, gone: usize) -> Batch {
-        // SAFETY: the first `len` slots are initialised; a Packet is a transparent NonNull<Header>, of which the first
-        // `gone` are no longer ours: each of the others stands in one place below the new `len`.
-        let raw = unsafe {
-            std::slice::from_raw_parts_mut(frame.packets.as_mut_ptr().cast::<NonNull<Header>>(), frame.len)
-        };
-        raw.copy_within(gone.., 0);
-        frame.len -= gone;
+        frame.drop_first(gone);
         frame.settle();
         Batch(Some(frame))
     }
 }
 
 /// Deals the packets of a frame, one for each of `facts`, to two that are empty: each is written to both, and counted in
-/// one. So the counts stay in registers, where [`Batch::deal`] waits for each to come back from memory.
+/// one. So the counts stay in registers, where [`Batch::deal`] waits for each to come back from memory. `COLUMNS`: with what
+/// stands in the columns.
 ///
 /// # Panics
 /// If a bin is neither 0 nor 1.
 #[inline]
-fn part<T: Copy>(
+fn part<T: Copy, const COLUMNS: bool>(
     mut frame: Box<Frame>,
+    due: Due,
     facts: &[T],
     bin: impl Fn(T) -> usize,
 ) -> (Option<Box<Frame>>, Option<Box<Frame>>) {
@@ -340,12 +339,19 @@ fn part<T: Copy>(
             std::ptr::copy_nonoverlapping(&raw const packet, first, 1);
             std::ptr::copy_nonoverlapping(&raw const packet, second, 1);
         }
+        if COLUMNS {
+            let (destination, next_hop) = (frame.destinations[i], frame.next_hops[i]);
+            (frame.destinations[ends[0]], frame.next_hops[ends[0]]) = (destination, next_hop);
+            (other.destinations[ends[1]], other.next_hops[ends[1]]) = (destination, next_hop);
+        }
         ends = [ends[0] + (bin ^ 1), ends[1] + bin];
     }
     assert!(bins < 2, "no such bin");
     (frame.len, other.len) = (ends[0], ends[1]);
+    other.headers = frame.headers;
     let keep = |frame: Box<Frame>| {
         if frame.len > 0 {
+            frame.due.set(due);
             return Some(frame);
         }
         frame::recycle(frame);

@@ -1,38 +1,85 @@
 //! The arrays behind batches, and those that wait for the next batch.
 #![allow(unsafe_code)]
 
+use crate::due::Due;
 use crate::header::Header;
 use crate::packet::Packet;
-use crate::settle::Settle;
 use std::cell::{Cell, UnsafeCell};
 use std::mem::MaybeUninit;
 use std::ptr::NonNull;
 
 /// The most packets that a frame holds.
 pub(crate) const MAX: usize = 256;
-/// Frames that a thread keeps for reuse: more than the deepest stack of batches seen, little memory (2 KB each).
+/// Frames that a thread keeps for reuse: more than the deepest stack of batches seen, little memory (4 KB each).
 const KEPT: usize = 64;
 
-/// The array behind a batch. Only the first `len` slots hold packets.
+/// The arrays behind a batch. Only the first `len` slots hold packets.
 #[repr(C, align(64))]
 pub(crate) struct Frame {
     pub len: usize,
     /// What is to be done to all packets before anybody looks at one; never anything while there is none.
-    pub due: Cell<Option<Settle>>,
+    pub due: Cell<Due>,
+    /// What is the same for all packets, where `due` says so.
+    pub headers: Headers,
     pub packets: [MaybeUninit<Packet>; MAX],
+    /// A number for each packet, where `due` says so: the destination annotation, the next hop.
+    pub destinations: [u32; MAX],
+    pub next_hops: [u32; MAX],
+}
+
+/// Where the headers are that one element found in all packets of a batch, as offsets in [`Packet::data`].
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Headers {
+    /// Of the network header.
+    pub network: u16,
+    /// Of the transport header.
+    pub transport: u16,
 }
 
 impl Frame {
+    /// The headers of the packets.
+    #[inline(always)]
+    pub fn raw(&self) -> &[NonNull<Header>] {
+        // SAFETY: the first `len` slots are initialised; a Packet is a transparent NonNull<Header>.
+        unsafe { std::slice::from_raw_parts(self.packets.as_ptr().cast(), self.len) }
+    }
+
+    /// The packets, as they are.
+    #[inline(always)]
+    pub fn as_they_are(&self) -> &[Packet] {
+        // SAFETY: the first `len` slots are initialised; MaybeUninit<Packet> has the layout of Packet.
+        unsafe { std::slice::from_raw_parts(self.packets.as_ptr().cast(), self.len) }
+    }
+
+    /// The packets, as they are, with the columns of destinations and next hops.
+    #[inline(always)]
+    pub fn columns(&mut self) -> (&mut [Packet], &mut [u32], &mut [u32]) {
+        let len = self.len;
+        // SAFETY: the first `len` slots are initialised; MaybeUninit<Packet> has the layout of Packet; `&mut self` is the
+        // only access.
+        let packets = unsafe { std::slice::from_raw_parts_mut(self.packets.as_mut_ptr().cast(), len) };
+        (packets, &mut self.destinations[..len], &mut self.next_hops[..len])
+    }
+
     /// Does what is due.
     #[inline(never)]
     pub fn settle(&self) {
-        let Some(settle) = self.due.take() else { return };
-        // SAFETY: the first `len` slots are initialised; a Packet is a transparent NonNull<Header>, of which these are
-        // copied.
-        let all =
-            unsafe { std::slice::from_raw_parts(self.packets.as_ptr().cast::<NonNull<Header>>(), self.len) };
         // SAFETY: the batch owns the packets, and nobody has a reference to one: who gets one calls this first.
-        unsafe { settle.settle(all) };
+        unsafe {
+            self.due.take().settle(self.raw(), self.headers, &self.destinations, &self.next_hops);
+        }
+    }
+
+    /// Forgets the first `gone` packets, which belong to somebody else now.
+    pub fn drop_first(&mut self, gone: usize) {
+        let rest = gone..self.len;
+        self.len = rest.len();
+        // Copies of what is now outside of the batch; MaybeUninit<Packet> is not dropped.
+        let slots: *mut MaybeUninit<Packet> = self.packets.as_mut_ptr();
+        // SAFETY: both ranges lie in the array: `rest` ends at the old len.
+        unsafe { std::ptr::copy(slots.add(rest.start), slots, rest.len()) };
+        self.destinations.copy_within(rest.clone(), 0);
+        self.next_hops.copy_within(rest, 0);
     }
 }
 
@@ -122,7 +169,14 @@ pub(crate) fn take() -> Box<Frame> {
 #[cold]
 #[inline(never)]
 fn make() -> Box<Frame> {
-    Box::new(Frame { len: 0, due: Cell::new(None), packets: [const { MaybeUninit::uninit() }; MAX] })
+    Box::new(Frame {
+        len: 0,
+        due: Cell::new(Due::NOTHING),
+        headers: Headers::default(),
+        packets: [const { MaybeUninit::uninit() }; MAX],
+        destinations: [0; MAX],
+        next_hops: [0; MAX],
+    })
 }
 
 /// Keeps a frame without packets for the next batch.

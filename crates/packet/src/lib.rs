@@ -10,10 +10,12 @@
 //!
 //! * [`lanes`] works on the same field of several packets at once.
 //!
-//! `unsafe` lives in `packet`, `batch`, `frame`, `settle`, `sift`, `together`, `pool`, `header` and `lanes` only.
+//! `unsafe` lives in `packet`, `batch`, `frame`, `due`, `settle`, `sift`, `together`, `pool`, `header` and `lanes` only.
 
 pub mod anno;
 mod batch;
+mod columns;
+mod due;
 mod frame;
 mod header;
 pub mod lanes;
@@ -26,7 +28,9 @@ pub mod wire;
 
 pub use anno::PacketType;
 pub use batch::{Batch, BatchIntoIter};
+pub use columns::Columns;
+pub use frame::Headers;
 pub use header::{Header, PRIVATE_SIZE};
 pub use packet::{Packet, unaccounted};
 pub use pool::{BufferSource, ForeignPool, HeapPool, Pool, heap_used, install_foreign};
-pub use settle::{Marks, RX_RSS_HASH, Settle};
+pub use settle::{RX_RSS_HASH, Settle};

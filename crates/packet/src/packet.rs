@@ -359,18 +359,23 @@ impl Packet {
         unsafe { Some(&mut *h.buf_addr.add(mark).cast::<[u8; N]>()) }
     }
 
-    /// The first `M` bytes, to change, if the network header is marked at offset `L`; `None` if it is not or there are
-    /// fewer.
+    /// The first `N` bytes, to change; `None` if there are fewer.
     #[inline(always)]
-    pub fn frame_head_mut<const L: usize, const M: usize>(&mut self) -> Option<&mut [u8; M]> {
+    pub fn first_mut<const N: usize>(&mut self) -> Option<&mut [u8; N]> {
         let h = self.header();
-        let start = usize::from(h.data_off);
-        if usize::from(h.vlan_tci_outer) != start + L || usize::from(h.data_len) < M {
+        if usize::from(h.data_len) < N {
             return None;
         }
-        // SAFETY: start + M <= data_off + data_len <= buf_len, the buffer's bytes are initialised (`from_raw`), and
+        // SAFETY: data_off + N <= data_off + data_len <= buf_len, the buffer's bytes are initialised (`from_raw`), and
         // `&mut self` is the only access to them.
-        unsafe { Some(&mut *h.buf_addr.add(start).cast::<[u8; M]>()) }
+        unsafe { Some(&mut *h.buf_addr.add(usize::from(h.data_off)).cast::<[u8; N]>()) }
+    }
+
+    /// True if the network header is marked at this offset of [`Packet::data`], which may end before.
+    #[inline(always)]
+    pub(crate) fn has_network_at(&self, offset: u16) -> bool {
+        let h = self.header();
+        usize::from(h.vlan_tci_outer) == usize::from(h.data_off) + usize::from(offset)
     }
 
     /// Offset of the transport header in [`Packet::data`]; `None` if it is not marked or has been stripped.

@@ -2,7 +2,6 @@
 #![allow(unsafe_code)]
 
 use crate::header::Header;
-use crate::packet::Packet;
 use std::ptr::NonNull;
 
 /// `RTE_MBUF_F_RX_RSS_HASH`: the device has computed the flow hash.
@@ -31,26 +30,34 @@ impl Settle {
         // SAFETY: as the caller says.
         unsafe {
             match self {
-                Settle::ClearHash => settle_all::<false>(headers),
-                Settle::KeepHash => settle_all::<true>(headers),
+                Settle::ClearHash => settle_all::<false>(headers, unmark),
+                Settle::KeepHash => settle_all::<true>(headers, unmark),
             }
         }
     }
 }
 
+/// Clears the marks behind that of the MAC header. As `Packet::clear_marks`, in the order in which the compiler makes three
+/// stores of it.
+#[inline(always)]
+fn unmark(h: &mut Header) {
+    h.prefetch_data();
+    (h.packet_type, h.vlan_tci, h.vlan_tci_outer, h.hash_hi) = (0, 0, 0, 0);
+}
+
+/// With what `mark` does to each in its turn.
+///
 /// # Safety
 /// See [`Settle::settle`].
-#[inline]
-unsafe fn settle_all<const HASHES: bool>(headers: &[NonNull<Header>]) {
+#[inline(always)]
+pub(crate) unsafe fn settle_all<const HASHES: bool>(headers: &[NonNull<Header>], mark: impl Fn(&mut Header)) {
     let mut flags = u64::MAX;
     let mut one = |header: &NonNull<Header>| {
         // Field by field: a driver has stored them one by one just now, and a load of several would wait for all.
         // SAFETY: live and the caller's alone.
         let h = unsafe { &mut *header.as_ptr() };
         h.port = h.data_off;
-        h.prefetch_data();
-        // As `Packet::clear_marks`, in the order in which the compiler makes three stores of it.
-        (h.packet_type, h.vlan_tci, h.vlan_tci_outer, h.hash_hi) = (0, 0, 0, 0);
+        mark(h);
         if HASHES {
             flags &= h.ol_flags;
         } else {
@@ -80,56 +87,6 @@ unsafe fn clear_hashes(headers: &[NonNull<Header>]) {
         }
     }
 }
-
-/// What a look at `N` packets together brings to be noted of them.
-#[derive(Clone, Copy, Debug)]
-pub struct Marks<const N: usize> {
-    /// Offset of the network header in [`Packet::data`].
-    pub network: u16,
-    /// Offset of the transport header there.
-    pub transport: u16,
-    /// Destination IPv4 addresses (host byte order).
-    pub destinations: [u32; N],
-}
-
-impl<const N: usize> Marks<N> {
-    /// Notes them of packets that are in order.
-    #[inline(always)]
-    pub(crate) fn note(&self, packets: &mut [Packet; N]) {
-        for (packet, destination) in packets.iter_mut().zip(self.destinations) {
-            packet.set_network_offset(usize::from(self.network));
-            packet.set_transport_offset(usize::from(self.transport));
-            packet.set_dst_ip(destination);
-        }
-    }
-
-    /// Notes them of packets for which [`Settle::ClearHash`] is due, and does that, with fewer stores than one after the
-    /// other.
-    #[inline(always)]
-    pub(crate) fn note_and_settle(&self, packets: &mut [Packet; N]) {
-        for (packet, destination) in packets.iter_mut().zip(self.destinations) {
-            let h = packet.header_mut();
-            let start = h.data_off;
-            (h.port, h.packet_type) = (start, 0);
-            let [a, b] = start.wrapping_add(self.transport).to_ne_bytes();
-            let mark = u64::from_ne_bytes([a, b, 0, 0, 0, 0, 0, 0]);
-            // SAFETY: the eight bytes from `vlan_tci` on are it, `hash_lo` and half of `hash_hi`, all within the header,
-            // which is ours alone, and any bytes make such numbers.
-            unsafe {
-                std::ptr::from_mut(h)
-                    .byte_add(std::mem::offset_of!(Header, vlan_tci))
-                    .cast::<u64>()
-                    .write_unaligned(mark);
-            }
-            (h.hash_hi, h.vlan_tci_outer) = (destination, start.wrapping_add(self.network));
-        }
-    }
-}
-
-const _: () = {
-    assert!(std::mem::offset_of!(Header, hash_lo) == std::mem::offset_of!(Header, vlan_tci) + 2);
-    assert!(std::mem::offset_of!(Header, hash_hi) == std::mem::offset_of!(Header, vlan_tci) + 6);
-};
 
 #[cfg(test)]
 mod tests {
@@ -186,41 +143,6 @@ mod tests {
             assert_eq!(packets[0].flow_hash(), hashes[0]);
             packets.into_iter().for_each(Packet::free);
         }
-        assert_eq!(pool.in_use(), 0);
-    }
-
-    /// What each of two packets has after a look at both together, or at each alone, that wants this noted.
-    fn marked(pool: &Pool, due: Settle, together: bool) -> Vec<Marks> {
-        let mut batch = received(pool, due);
-        let found = super::Marks { network: 14, transport: 34, destinations: [0x0a00_0001, 0x0a00_0002] };
-        let first = |packet: &mut Packet| {
-            let clean = (packet.mac_offset(), packet.network_offset(), packet.dst_ip()) == (Some(0), None, 0);
-            if clean { Ok(()) } else { Err(()) }
-        };
-        batch.sift_marking(|_: &mut [Packet; 2]| together.then_some(found), first, |_, ()| None);
-        let marks = marks(&batch);
-        batch.free();
-        marks
-    }
-
-    #[test]
-    fn what_a_look_finds_is_noted_with_what_is_due() {
-        let pool = Pool::heap(8, 256);
-        for (due, hashes) in [(Settle::ClearHash, [0, 0]), (Settle::KeepHash, [0xabcd, 0])] {
-            let noted = |i: usize| ([Some(0), Some(14), Some(34)], [0, 0x0a00_0001 + i as u32, hashes[i]]);
-            assert_eq!(marked(&pool, due, true), [noted(0), noted(1)]);
-            assert_eq!(marked(&pool, due, false), hashes.map(|hash| ([Some(0), None, None], [0, 0, hash])));
-        }
-        assert_eq!(pool.in_use(), 0);
-    }
-
-    #[test]
-    fn packets_of_no_group_are_settled() {
-        let pool = Pool::heap(8, 256);
-        let mut batch = received(&pool, Settle::ClearHash);
-        batch.sift_marking(|_: &mut [Packet; 4]| None, |_| Ok::<(), ()>(()), |packet, ()| Some(packet));
-        assert_eq!(marks(&batch), [([Some(0), None, None], [0, 0, 0]); 2]);
-        batch.free();
         assert_eq!(pool.in_use(), 0);
     }
 

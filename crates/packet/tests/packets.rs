@@ -160,34 +160,6 @@ fn a_second_look_keeps_places_and_comes_after_all_first_ones() {
 }
 
 #[test]
-fn four_at_a_time_and_the_rest_one_by_one() {
-    let pool = Pool::heap(16, 64);
-    let mut batch: Batch = (0..11).map(|i| packet(&pool, &[i])).collect();
-    let (mut fours, mut ones, mut again) = (Vec::new(), Vec::new(), Vec::new());
-    batch.sift_many::<4, _>(
-        |four| {
-            fours.push(four.each_ref().map(|p| p.data()[0]));
-            four[0].data()[0] == 0
-        },
-        |p| {
-            ones.push(p.data()[0]);
-            if p.data()[0] % 5 == 0 { Err(7) } else { Ok(()) }
-        },
-        |p, reason| {
-            again.push((p.data()[0], reason));
-            p.free();
-            None
-        },
-    );
-    assert_eq!(fours, [[0, 1, 2, 3], [4, 5, 6, 7]]);
-    assert_eq!(ones, [4, 5, 6, 7, 8, 9, 10]);
-    assert_eq!(again, [(5, 7), (10, 7)]);
-    assert_eq!(batch.iter().map(|p| p.data()[0]).collect::<Vec<_>>(), [0, 1, 2, 3, 4, 6, 7, 8, 9]);
-    batch.free();
-    assert_eq!(pool.in_use(), 0);
-}
-
-#[test]
 fn a_half_taken_batch_frees_the_rest() {
     let pool = Pool::heap(16, 64);
     let mut it = pool.alloc_batch(8).into_iter();

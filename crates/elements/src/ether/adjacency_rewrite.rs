@@ -83,8 +83,7 @@ impl Network for Ip4 {
 
     #[inline(always)]
     fn rewrite_usual(packet: &mut Packet, adjacency: &Adjacency) -> Option<()> {
-        let (link, network) =
-            packet.frame_head_mut::<ETHERNET, HEADERS>()?.split_first_chunk_mut::<ETHERNET>()?;
+        let (link, network) = packet.first_mut::<HEADERS>()?.split_first_chunk_mut::<ETHERNET>()?;
         let network = network.first_chunk_mut::<MIN_HEADER_LEN>()?;
         if !adjacency.is_plain() || !ipv4::decrement_ttl_usual(network) {
             return None;

@@ -25,6 +25,8 @@ const NO_ROOM: Loss = Loss(4);
 const BLACKHOLE: Loss = Loss(5);
 /// Bytes of an Ethernet header.
 pub const ETHERNET: usize = Adjacency::HEADER_LEN;
+/// Where the network header is behind it.
+const AT: u16 = ETHERNET as u16;
 /// Buckets of a group that arguments give.
 const BUCKETS: usize = 256;
 
@@ -42,8 +44,8 @@ pub trait Network: Send + Sync + 'static {
     /// The table of the element that looks up routes.
     fn table(cx: &Initialize<'_>, lookup: NodeId) -> Option<Arc<RouteTable<Self::Address>>>;
 
-    /// Does what nearly all packets need: those that begin with an Ethernet header, to be replaced. `None`, and nothing
-    /// changed, if it is not one of them or the adjacency cannot be used.
+    /// Does what nearly all packets need of those that begin with an Ethernet header, to be replaced, and the network header.
+    /// `None`, and nothing changed, if the packet is too short or needs more, or the adjacency cannot be used.
     fn rewrite_usual(packet: &mut Packet, adjacency: &Adjacency) -> Option<()>;
 
     /// Takes one from the TTL or hop limit; false, and nothing changed, if it is 1 or 0. `None` without a header.
@@ -344,12 +346,9 @@ impl<N: Network> NextHops<N> {
                 packet.set_next_hop(number);
             }
         }
+        let (longest, least) = (batch.longest(), usize::from(forwarding.least_mtu()));
         // Nearly always packets begin with the Ethernet header.
-        let least = usize::from(forwarding.least_mtu());
-        let may_be_long = |p: &Packet| {
-            p.len() > least && (p.len() > least + ETHERNET || p.network_offset() != Some(ETHERNET))
-        };
-        if batch.iter().any(may_be_long) {
+        if longest > least && (longest > least + ETHERNET || !batch.have_network_at(AT)) {
             let fits = |p: &mut Packet| if is_too_long(p, forwarding) { Err(()) } else { Ok(()) };
             batch.sift(fits, |packet, ()| {
                 self.refuse(packet, TOO_LONG, out);
@@ -481,16 +480,16 @@ impl<N: Network> Element for LocalNextHops<N> {
         }
         let adjacencies = forwarding.list();
         let (mut all, mut any) = (u16::MAX, 0);
-        let usual = |packet: &mut Packet| {
-            let adjacency = adjacencies.get(packet.next_hop() as usize).ok_or(())?;
-            N::rewrite_usual(packet, adjacency).ok_or(())?;
+        let usual = |packet: &mut Packet, next_hop: u32| {
+            let adjacency = adjacencies.get(next_hop as usize)?;
+            N::rewrite_usual(packet, adjacency)?;
             (all, any) = (all & adjacency.output, any | adjacency.output);
-            Ok(())
+            Some(())
         };
         // Those that are not usual, by themselves.
         let mut others = false;
         let (mut all_others, mut any_others) = (u16::MAX, 0);
-        batch.sift(usual, |packet, ()| {
+        batch.sift_routed::<AT>(usual, |packet| {
             others = true;
             let (packet, output) = shared.rewrite_other(packet, self.worker, cx, out)?;
             (all_others, any_others) = (all_others & output, any_others | output);
@@ -513,8 +512,8 @@ impl<N: Network> Element for LocalNextHops<N> {
             });
         } else {
             // Each of them has been found there.
-            let output = |p: &Packet| adjacencies.get(p.next_hop() as usize).map_or(0, |a| a.output);
-            out.split(batch, |p| Way::Port(output(p).into()));
+            let output = |next_hop: u32| adjacencies.get(next_hop as usize).map_or(0, |a| a.output);
+            out.split_by_next_hop(batch, |next_hop| Way::Port(output(next_hop).into()));
         }
     }
 }

@@ -57,7 +57,7 @@ use packet::lanes::{Lanes, Work, widest};
 use packet::wire::checksum;
 use packet::wire::ipv4::{Ipv4, MIN_HEADER_LEN};
 use packet::wire::ipv4_lanes::Ipv4Lanes;
-use packet::{Batch, Marks, Packet};
+use packet::{Batch, Headers, Packet};
 use std::fmt::Write;
 use std::sync::Arc;
 
@@ -210,27 +210,32 @@ impl<const SUM: bool> CheckIPHeader<SUM> {
         text
     }
 
-    /// Marks the packet if it is good and as nearly all are: its header has 20 bytes, its addresses are plainly in none
-    /// of the sets. Else [`check`](Self::check) knows more.
+    /// Where the headers of usual packets are. No packet is long enough for an offset that needs more bits.
+    fn headers(&self) -> Headers {
+        let network = u16::try_from(self.offset).unwrap_or(u16::MAX);
+        Headers { network, transport: network.wrapping_add(MIN_HEADER_LEN as u16) }
+    }
+
+    /// The destination of the packet if it is good and as nearly all are: its header has 20 bytes, its addresses are plainly
+    /// in none of the sets. Else [`check`](Self::check) knows more.
     #[inline(always)]
-    fn check_usual(&self, packet: &mut Packet, offset: usize) -> Result<(), ()> {
-        let head = packet.head::<MIN_HEADER_LEN>(offset).ok_or(())?;
+    fn check_usual(&self, packet: &mut Packet, offset: usize) -> Option<u32> {
+        let head = packet.head::<MIN_HEADER_LEN>(offset)?;
         let (total, room) = (usize::from(Ipv4::of(head).total_len()), packet.len() - offset);
         // One comparison for both bounds: below 20 this wraps.
         let plausible = total.wrapping_sub(MIN_HEADER_LEN) <= room - MIN_HEADER_LEN;
         if head[0] != 0x45 || !plausible || self.checksum && !checksum::is_valid_20(head) {
-            return Err(());
+            return None;
         }
         let (words, _) = head.as_chunks::<4>();
         if self.bad_source.may_contain(&words[3]) || self.bad_destination.may_contain(&words[4]) {
-            return Err(());
+            return None;
         }
         let destination = u32::from_be_bytes(words[4]);
         if total != room {
             packet.truncate(offset + total);
         }
-        mark(packet, offset, MIN_HEADER_LEN, destination);
-        Ok(())
+        Some(destination)
     }
 
     /// All checks, one after the other; marks the header and notes the destination if there is no fault.
@@ -258,7 +263,9 @@ impl<const SUM: bool> CheckIPHeader<SUM> {
             return Err(Fault::Destination);
         }
         packet.truncate(self.offset + total);
-        mark(packet, self.offset, header, destination);
+        packet.set_network_offset(self.offset);
+        packet.set_transport_offset(self.offset + header);
+        packet.set_dst_ip(destination);
         Ok(())
     }
 
@@ -269,14 +276,6 @@ impl<const SUM: bool> CheckIPHeader<SUM> {
         }
         out.reject(1, packet, Loss(fault as u16));
     }
-}
-
-/// Notes where the header is, how long it is, and where it wants to go.
-#[inline]
-fn mark(packet: &mut Packet, offset: usize, header: usize, destination: u32) {
-    packet.set_network_offset(offset);
-    packet.set_transport_offset(offset + header);
-    packet.set_dst_ip(destination);
 }
 
 /// Which addresses are not legal.
@@ -301,52 +300,59 @@ impl Illegal for (Few<'_>, Few<'_>) {
     }
 }
 
-/// [`check_usual`](CheckIPHeader::check_usual) of `N` packets, and what is to be noted of them; nothing, and nothing changed,
-/// if one is not usual.
+/// [`check_usual`](CheckIPHeader::check_usual) of `N` packets, which writes down where they want to go; false if one is not
+/// usual.
 #[inline(always)]
 fn check_many<V: Lanes<N>, const N: usize>(
     packets: &mut [Packet; N],
-    offset: u16,
+    destinations: &mut [u32; N],
+    offset: usize,
     illegal: impl Illegal,
-) -> Option<Marks<N>> {
-    let heads = Ipv4Lanes::<V>::new(packets, usize::from(offset))?;
+) -> bool {
+    let Some(heads) = Ipv4Lanes::<V>::new(packets, offset) else { return false };
     let (total, destination) = (heads.total_len(), heads.destination());
     // Two tests, so that what the first needs makes room in the registers for the second.
     if !(heads.unusual() | heads.bad_checksum()).is_zero() {
-        return None;
+        return false;
     }
     if !illegal.lanes(heads.source(), destination).is_zero() {
-        return None;
+        return false;
     }
     if !(total ^ heads.room()).is_zero() {
         for (packet, total) in packets.iter_mut().zip(total.to_array()) {
-            packet.truncate(usize::from(offset) + total as usize);
+            packet.truncate(offset + total as usize);
         }
     }
-    let transport = offset.wrapping_add(MIN_HEADER_LEN as u16);
-    Some(Marks { network: offset, transport, destinations: destination.swap_bytes().to_array() })
+    destination.swap_bytes().store(destinations);
+    true
 }
 
 /// The look at a batch, several packets at a time.
-struct Look<'a, I, First, Second> {
+struct Look<'a, I, One, Second> {
     batch: &'a mut Batch,
-    offset: u16,
+    headers: Headers,
     illegal: I,
-    first: First,
+    one: One,
     second: Second,
 }
 
-impl<I: Illegal, First, Second> Work for Look<'_, I, First, Second>
+impl<I: Illegal, One, Second> Work for Look<'_, I, One, Second>
 where
-    First: FnMut(&mut Packet) -> Result<(), ()>,
-    Second: FnMut(Packet, ()) -> Option<Packet>,
+    One: FnMut(&mut Packet) -> Option<u32>,
+    Second: FnMut(Packet) -> Option<Packet>,
 {
     type Output = ();
 
     #[inline(always)]
     fn run<V: Lanes<N>, const N: usize>(self) {
-        let Look { batch, offset, illegal, first, second } = self;
-        batch.sift_marking(|packets| check_many::<V, N>(packets, offset, illegal), first, second);
+        let Look { batch, headers, illegal, one, second } = self;
+        let offset = usize::from(headers.network);
+        batch.find_headers(
+            headers,
+            |packets, destinations| check_many::<V, N>(packets, destinations, offset, illegal),
+            one,
+            second,
+        );
     }
 }
 
@@ -354,28 +360,29 @@ impl<const SUM: bool> Simple for LocalCheckIPHeader<SUM> {
     fn act(&mut self, batch: &mut Batch, _: &Cx<'_>, out: &mut Out<'_>) {
         let shared = &*self.shared;
         let counts = &shared.counts[self.worker];
-        let second = |mut packet: Packet, ()| match shared.check(&mut packet) {
+        let second = |mut packet: Packet| match shared.check(&mut packet) {
             Ok(()) => Some(packet),
             Err(fault) => {
                 shared.reject(packet, fault, counts, out);
                 None
             }
         };
+        let headers = shared.headers();
         // By value, for the loops to keep it in a register.
-        let offset = shared.offset;
-        let first = |packet: &mut Packet| shared.check_usual(packet, offset);
-        match (shared.bad_source.few(), shared.bad_destination.few(), u16::try_from(offset)) {
-            (Some(sources), Some(destinations), Ok(offset)) if shared.checksum => {
+        let offset = usize::from(headers.network);
+        let one = |packet: &mut Packet| shared.check_usual(packet, offset);
+        match (shared.bad_source.few(), shared.bad_destination.few()) {
+            (Some(sources), Some(destinations)) if shared.checksum => {
                 let batch = &mut *batch;
                 match sources.pair().filter(|_| destinations.is_empty()) {
-                    Some(illegal) => widest(Look { batch, offset, illegal, first, second }),
+                    Some(illegal) => widest(Look { batch, headers, illegal, one, second }),
                     None => {
                         let illegal = (sources, destinations);
-                        widest(Look { batch, offset, illegal, first, second });
+                        widest(Look { batch, headers, illegal, one, second });
                     }
                 }
             }
-            _ => batch.sift(first, second),
+            _ => batch.find_headers::<1>(headers, |_, _| false, one, second),
         }
         counts.good.add(batch.len() as u64);
     }

@@ -10,7 +10,7 @@ use graph::{
     Args, Class, ConfigErrors, Configure, Cx, Element, Handlers, Initialize, LocalCx, Loss, NodeId, Out,
     Spec, State, Way,
 };
-use packet::{Batch, Packet};
+use packet::{Batch, Columns};
 use std::marker::PhantomData;
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -40,8 +40,6 @@ pub struct LocalIPLookup<S> {
     shared: Arc<IPLookup<S>>,
     /// The next hops in the form in which packets need them, by the bits of their number: first no route.
     ways: Vec<Hop>,
-    addresses: Box<[u32; Batch::MAX]>,
-    hops: Box<[Option<NextHopId>; Batch::MAX]>,
 }
 
 /// A next hop in one word, for one load: gateway (0 = none) above, output below.
@@ -90,12 +88,7 @@ impl<S: Structure> Class for IPLookup<S> {
     }
 
     fn local(self: &Arc<Self>, _: &LocalCx) -> LocalIPLookup<S> {
-        LocalIPLookup {
-            shared: self.clone(),
-            ways: vec![NOWHERE],
-            addresses: Box::new([0; Batch::MAX]),
-            hops: Box::new([None; Batch::MAX]),
-        }
+        LocalIPLookup { shared: self.clone(), ways: vec![NOWHERE] }
     }
 
     fn handlers(h: &mut Handlers<IPLookup<S>>) {
@@ -115,66 +108,55 @@ pub(crate) fn table_of(cx: &Initialize<'_>, node: NodeId) -> Option<Arc<RouteTab
 }
 
 impl<S: Structure> Element for LocalIPLookup<S> {
-    fn push(&mut self, _: usize, batch: Batch, cx: &Cx<'_>, out: &mut Out<'_>) {
-        let (table, n) = (&self.shared.routes.table, batch.len());
-        for (packet, address) in batch.iter().zip(self.addresses.iter_mut()) {
-            *address = packet.dst_ip();
+    fn push(&mut self, _: usize, mut batch: Batch, cx: &Cx<'_>, out: &mut Out<'_>) {
+        let IPLookup { routes, one_output, .. } = &*self.shared;
+        match &routes.scope {
+            None => {
+                let Columns { destinations, next_hops } = batch.columns();
+                routes.table.lookup_batch(cx.reader, destinations, NextHopId::in_bits(next_hops));
+            }
+            Some(scope) => {
+                let mut addresses = [0; Batch::MAX];
+                batch.iter().zip(&mut addresses).for_each(|(packet, address)| *address = packet.dst_ip());
+                let n = batch.len();
+                scope.route(&routes.table, cx.reader, &mut batch, &addresses[..n]);
+            }
         }
-        let (addresses, hops) = (&self.addresses[..n], &mut self.hops[..n]);
-        match &self.shared.routes.scope {
-            None => table.lookup_batch(cx.reader, addresses, hops),
-            Some(scope) => scope.lookup(table, cx.reader, &batch, addresses, hops),
-        }
-        if self.shared.one_output {
-            note(&self.hops[..n], batch, out);
+        if *one_output {
+            send_all(batch, out);
         } else {
             self.send_by_port(batch, cx, out);
         }
     }
 }
 
-/// Notes the number of its next hop on each packet, and sends all by output 0 but those without a route, which are lost
-/// for the element's first reason.
-pub(crate) fn note(hops: &[Option<NextHopId>], mut batch: Batch, out: &mut Out<'_>) {
-    let mut all = true;
-    for (packet, number) in batch.iter_mut().zip(hops) {
-        all &= number.is_some();
-        packet.set_next_hop(NextHopId::bits(*number));
-    }
-    if all {
+/// Sends all packets, of which the next hop is known, by output 0 but those without a route, which are lost for the
+/// element's first reason.
+pub(crate) fn send_all(mut batch: Batch, out: &mut Out<'_>) {
+    if batch.next_hops().iter().fold(true, |all, bits| all & (*bits != 0)) {
         return out.emit(0, batch);
     }
-    out.split_by(batch, hops, |_, number| if number.is_some() { Way::Port(0) } else { Way::Lost(NO_ROUTE) });
+    out.split_by_next_hop(batch, |bits| if bits != 0 { Way::Port(0) } else { Way::Lost(NO_ROUTE) });
 }
 
 impl<S: Structure> LocalIPLookup<S> {
     /// Notes what is known of its next hop on each packet, and sends it by the output that its route names.
     fn send_by_port(&mut self, mut batch: Batch, cx: &Cx<'_>, out: &mut Out<'_>) {
-        let (table, n) = (&self.shared.routes.table, batch.len());
-        learn(&mut self.ways, table.next_hops(cx.reader));
-        let (ways, hops) = (&self.ways[..], &self.hops[..n]);
+        learn(&mut self.ways, self.shared.routes.table.next_hops(cx.reader));
+        let ways = &self.ways[..];
         let hop_of = |bits: u32| ways.get(bits as usize).copied().unwrap_or(NOWHERE);
         let (mut all, mut any) = (Hop(u64::MAX), Hop(0));
-        let mut one = |(packet, number): (&mut Packet, &Option<NextHopId>)| {
-            let bits = NextHopId::bits(*number);
-            let hop = hop_of(bits);
+        let Columns { destinations, next_hops } = batch.columns();
+        for (to, bits) in destinations.iter_mut().zip(next_hops) {
+            let hop = hop_of(*bits);
             (all.0, any.0) = (all.0 & hop.0, any.0 | hop.0);
-            packet.set_next_hop(bits);
-            if hop.gateway() != 0 {
-                packet.set_dst_ip(hop.gateway());
-            }
-        };
-        let (packets, more) = batch.as_mut_slice().as_chunks_mut::<4>();
-        let (numbers, rest) = hops.as_chunks::<4>();
-        for ([a, b, c, d], [e, f, g, h]) in packets.iter_mut().zip(numbers) {
-            [(a, e), (b, f), (c, g), (d, h)].into_iter().for_each(&mut one);
+            *to = if hop.gateway() == 0 { *to } else { hop.gateway() };
         }
-        more.iter_mut().zip(rest).for_each(one);
         // The same output for each, if no bit is in some and not in others.
         if all.port() == any.port() && any.port() != NOWHERE.port() {
             return out.emit(any.port() as usize, batch);
         }
-        out.split_by(batch, hops, |_, number| match hop_of(NextHopId::bits(number)).port() {
+        out.split_by_next_hop(batch, |bits| match hop_of(bits).port() {
             port if port == NOWHERE.port() => Way::Lost(NO_ROUTE),
             port => Way::Port(port as usize),
         });

@@ -36,7 +36,7 @@ pub use ip_fragmenter::IPFragmenter;
 pub use ip_gw_options::IPGWOptions;
 pub use linear_ip_lookup::LinearIPLookup;
 pub use lookup::{IPLookup, Structure};
-pub(crate) use lookup::{note, table_of};
+pub(crate) use lookup::{send_all, table_of};
 pub use mark_ip_header::MarkIPHeader;
 pub use radix_ip_lookup::RadixIPLookup;
 pub use reverse_path::{ReversePath, Source};

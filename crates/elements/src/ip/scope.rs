@@ -55,6 +55,21 @@ impl Scope {
         }
     }
 
+    /// [`lookup`](Self::lookup) whose results are the packets' next hops from then on.
+    #[inline(never)]
+    pub fn route<A: InVrf>(
+        &self,
+        shared: &RouteTable<A>,
+        reader: &Reader,
+        batch: &mut Batch,
+        addresses: &[A],
+    ) {
+        let mut hops = [None; Batch::MAX];
+        let hops = &mut hops[..addresses.len()];
+        self.lookup(shared, reader, batch, addresses, hops);
+        NextHopId::in_bits(batch.columns().next_hops).copy_from_slice(hops);
+    }
+
     /// The packets of each VRF at once.
     fn lookup_each<A: InVrf>(
         &self,

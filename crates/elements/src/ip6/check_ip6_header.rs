@@ -50,7 +50,7 @@ use graph::{
     Text,
 };
 use packet::wire::ipv6::{HEADER_LEN, Ipv6, is_extension};
-use packet::{Batch, Packet};
+use packet::{Batch, Headers, Packet};
 use std::fmt::Write;
 use std::sync::Arc;
 
@@ -178,24 +178,29 @@ impl CheckIP6Header {
         text
     }
 
-    /// Marks the packet if it is good and as nearly all are: without extension headers, its addresses plainly in none of
-    /// the sets. Else [`check`](Self::check) knows more.
+    /// Where the headers of usual packets are. No packet is long enough for an offset that needs more bits.
+    fn headers(&self) -> Headers {
+        let network = u16::try_from(self.offset).unwrap_or(u16::MAX);
+        Headers { network, transport: network.wrapping_add(HEADER_LEN as u16) }
+    }
+
+    /// True if the packet is good and as nearly all are: without extension headers, its addresses plainly in none of the
+    /// sets. Else [`check`](Self::check) knows more.
     #[inline(always)]
-    fn check_usual(&self, packet: &mut Packet, offset: usize) -> Result<(), ()> {
-        let head = packet.head::<HEADER_LEN>(offset).ok_or(())?;
+    fn is_usual(&self, packet: &mut Packet, offset: usize) -> bool {
+        let Some(head) = packet.head::<HEADER_LEN>(offset) else { return false };
         let ip = Ipv6::of(head);
         let (total, room) = (ip.total_len(), packet.len() - offset);
         if ip.version() != 6 || total > room || is_extension(ip.next_header()) {
-            return Err(());
+            return false;
         }
         if self.bad_source.may_contain(head[8]) || self.bad_destination.may_contain(head[24]) {
-            return Err(());
+            return false;
         }
         if total != room {
             packet.truncate(offset + total);
         }
-        mark(packet, offset, HEADER_LEN);
-        Ok(())
+        true
     }
 
     /// All checks, one after the other; marks the headers if there is no fault.
@@ -220,7 +225,9 @@ impl CheckIP6Header {
             return Err(Fault::Destination);
         }
         packet.truncate(self.offset + total);
-        mark(packet, self.offset, upper.offset);
+        packet.set_network_offset(self.offset);
+        packet.set_transport_offset(self.offset + upper.offset);
+        clear_destination(packet);
         Ok(())
     }
 
@@ -233,28 +240,23 @@ impl CheckIP6Header {
     }
 }
 
-/// Notes where the headers are, and that the packet goes where it says.
-#[inline(always)]
-fn mark(packet: &mut Packet, offset: usize, headers: usize) {
-    packet.set_network_offset(offset);
-    packet.set_transport_offset(offset + headers);
-    clear_destination(packet);
-}
-
 impl Simple for LocalCheckIP6Header {
     fn act(&mut self, batch: &mut Batch, _: &Cx<'_>, out: &mut Out<'_>) {
         let shared = &*self.shared;
         let counts = &shared.counts[self.worker];
-        let second = |mut packet: Packet, ()| match shared.check(&mut packet) {
+        let second = |mut packet: Packet| match shared.check(&mut packet) {
             Ok(()) => Some(packet),
             Err(fault) => {
                 shared.reject(packet, fault, counts, out);
                 None
             }
         };
+        let headers = shared.headers();
         // By value, for the loop to keep it in a register.
-        let offset = shared.offset;
-        batch.sift(|packet| shared.check_usual(packet, offset), second);
+        let offset = usize::from(headers.network);
+        // No destination annotation: the address in the header counts.
+        let one = |packet: &mut Packet| shared.is_usual(packet, offset).then_some(0);
+        batch.find_headers::<1>(headers, |_, _| false, one, second);
         counts.good.add(batch.len() as u64);
     }
 }
@@ -356,13 +358,15 @@ mod tests {
                 }
             }
             let pool = Pool::heap(8, 256);
-            let facts = |p: &Packet| (p.data().to_vec(), p.network_offset(), p.transport_offset(), p.dst_ip());
             let (mut short, mut long) = (pool.packet(&bytes).unwrap(), pool.packet(&bytes).unwrap());
-            let usual = element.check_usual(&mut short, offset);
+            let usual = element.is_usual(&mut short, offset);
             let all = element.check(&mut long);
-            if usual.is_ok() {
+            if usual {
                 prop_assert_eq!(all, Ok(()));
-                prop_assert_eq!(facts(&short), facts(&long));
+                prop_assert_eq!(short.data(), long.data());
+                let Headers { network, transport } = element.headers();
+                let marked = (long.network_offset(), long.transport_offset(), long.dst_ip());
+                prop_assert_eq!(marked, (Some(network.into()), Some(transport.into()), 0));
             } else {
                 prop_assert_eq!(short.data(), &bytes[..]);
             }

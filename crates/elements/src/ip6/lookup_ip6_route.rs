@@ -48,13 +48,14 @@
 //! ```
 
 use super::addresses::{destination, set_destination};
-use crate::ip::note;
 use crate::ip::routes::{self, Routes};
+use crate::ip::send_all;
 use fib::{Adjacency, NextHop, NextHopId, RangeTree, RouteTable};
 use graph::{
     Args, Class, ConfigErrors, Configure, Cx, Element, Handlers, Initialize, LocalCx, Loss, NodeId, Out,
     Spec, State, Way,
 };
+use packet::wire::ipv6::Ipv6;
 use packet::{Batch, Packet};
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -73,7 +74,6 @@ pub struct LocalLookupIP6Route {
     shared: Arc<LookupIP6Route>,
     ways: Ways,
     addresses: Box<[u128; Batch::MAX]>,
-    hops: Box<[Option<NextHopId>; Batch::MAX]>,
 }
 
 /// The next hops in the form in which packets need them, by the bits of their number: first no route.
@@ -141,12 +141,7 @@ impl Class for LookupIP6Route {
     }
 
     fn local(self: &Arc<Self>, _: &LocalCx) -> LocalLookupIP6Route {
-        LocalLookupIP6Route {
-            shared: self.clone(),
-            ways: Ways::new(),
-            addresses: Box::new([0; Batch::MAX]),
-            hops: Box::new([None; Batch::MAX]),
-        }
+        LocalLookupIP6Route { shared: self.clone(), ways: Ways::new(), addresses: Box::new([0; Batch::MAX]) }
     }
 
     fn handlers(h: &mut Handlers<LookupIP6Route>) {
@@ -161,37 +156,40 @@ pub(crate) fn table_of(cx: &Initialize<'_>, node: NodeId) -> Option<Arc<RouteTab
 
 impl Element for LocalLookupIP6Route {
     fn push(&mut self, _: usize, mut batch: Batch, cx: &Cx<'_>, out: &mut Out<'_>) {
-        let (table, n) = (&self.shared.routes.table, batch.len());
-        for (packet, address) in batch.iter_mut().zip(self.addresses.iter_mut()) {
-            *address = destination(packet);
+        let LookupIP6Route { routes, one_output } = &*self.shared;
+        let n = batch.len();
+        let addresses = &mut self.addresses[..n];
+        if !batch.network_heads(|i, head| addresses[i] = Ipv6::of(head).destination()) {
+            let packets = batch.iter_mut().zip(&mut *addresses);
+            packets.for_each(|(packet, address)| *address = destination(packet));
         }
-        let (addresses, hops) = (&self.addresses[..n], &mut self.hops[..n]);
-        match &self.shared.routes.scope {
-            None => table.lookup_batch(cx.reader, addresses, hops),
-            Some(scope) => scope.lookup(table, cx.reader, &batch, addresses, hops),
+        match &routes.scope {
+            None => {
+                let hops = NextHopId::in_bits(batch.columns().next_hops);
+                routes.table.lookup_batch(cx.reader, addresses, hops);
+            }
+            Some(scope) => scope.route(&routes.table, cx.reader, &mut batch, addresses),
         }
-        if self.shared.one_output {
-            return note(&self.hops[..n], batch, out);
+        if *one_output {
+            return send_all(batch, out);
         }
-        self.ways.learn(table.next_hops(cx.reader));
-        let (ways, hops) = (&self.ways, &self.hops[..n]);
+        self.ways.learn(routes.table.next_hops(cx.reader));
+        let ways = &self.ways;
         let hop_of = |bits: u32| ways.hops.get(bits as usize).copied().unwrap_or(Hop(NOWHERE));
         let (mut all, mut any) = (u32::MAX, 0);
-        for (packet, number) in batch.iter_mut().zip(hops) {
-            let bits = NextHopId::bits(*number);
-            let hop = hop_of(bits);
+        for bits in batch.next_hops() {
+            let hop = hop_of(*bits);
             (all, any) = (all & hop.port(), any | hop.0);
-            packet.set_next_hop(bits);
         }
         if any & GATEWAY != 0 {
-            batch.iter_mut().zip(hops).for_each(|(packet, number)| by_gateway(packet, *number, ways));
+            batch.iter_mut().for_each(|packet| by_gateway(packet, ways));
         }
         // The same output for each, if no bit is in some and not in others.
         let any = Hop(any).port();
         if all == any && any != NOWHERE {
             return out.emit(any as usize, batch);
         }
-        out.split_by(batch, hops, |_, number| match hop_of(NextHopId::bits(number)).port() {
+        out.split_by_next_hop(batch, |bits| match hop_of(bits).port() {
             NOWHERE => Way::Lost(NO_ROUTE),
             port => Way::Port(port as usize),
         });
@@ -199,8 +197,8 @@ impl Element for LocalLookupIP6Route {
 }
 
 #[inline]
-fn by_gateway(packet: &mut Packet, number: Option<NextHopId>, ways: &Ways) {
-    let gateway = ways.gateways.get(NextHopId::bits(number) as usize).copied().unwrap_or(0);
+fn by_gateway(packet: &mut Packet, ways: &Ways) {
+    let gateway = ways.gateways.get(packet.next_hop() as usize).copied().unwrap_or(0);
     if gateway != 0 {
         set_destination(packet, gateway);
     }

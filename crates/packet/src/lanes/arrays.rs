@@ -58,6 +58,11 @@ impl<const N: usize> Lanes<N> for Array<N> {
     }
 
     #[inline(always)]
+    fn store(self, to: &mut [u32; N]) {
+        *to = self.0;
+    }
+
+    #[inline(always)]
     fn columns(rows: [&[u8; 16]; N]) -> [Self; 4] {
         std::array::from_fn(|i| Array(rows.map(|row| u32::from_le_bytes(row.as_chunks().0[i]))))
     }

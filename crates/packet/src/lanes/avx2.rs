@@ -87,6 +87,13 @@ impl Lanes<8> for U32x8 {
     }
 
     #[inline(always)]
+    fn store(self, to: &mut [u32; 8]) {
+        // SAFETY: there is room for 32 bytes, of which all make such numbers; the store needs no alignment, and the processor
+        // has AVX2.
+        unsafe { _mm256_storeu_si256(to.as_mut_ptr().cast(), self.0) };
+    }
+
+    #[inline(always)]
     fn columns(rows: [&[u8; 16]; 8]) -> [U32x8; 4] {
         // The instructions below work in each half alone: rows 0 to 3 go to the lower one, rows 4 to 7 to the upper one.
         let [a, b, c, d] = std::array::from_fn(|i| {

@@ -42,6 +42,9 @@ pub trait Lanes<const N: usize>:
     /// The numbers, from lane 0 on.
     fn to_array(self) -> [u32; N];
 
+    /// Writes the numbers there, from lane 0 on.
+    fn store(self, to: &mut [u32; N]);
+
     /// The first, second, third and fourth little-endian word of each row; lane i comes from row i.
     fn columns(rows: [&[u8; 16]; N]) -> [Self; 4];
 
@@ -142,6 +145,9 @@ mod tests {
                 let (a, b) = (V::from_array(pair[0]), V::from_array(pair[1]));
                 let (c, d) = (Array(pair[0]), Array(pair[1]));
                 assert_eq!(a.to_array(), pair[0]);
+                let mut stored = [7; N];
+                b.store(&mut stored);
+                assert_eq!(stored, pair[1]);
                 let halves = pair[0].map(|n| n as u16);
                 assert_eq!(V::from_halves(halves).to_array(), halves.map(u32::from));
                 assert_eq!((a + b).to_array(), (c + d).0);

@@ -57,6 +57,12 @@ impl Lanes<4> for U32x4 {
     }
 
     #[inline(always)]
+    fn store(self, to: &mut [u32; 4]) {
+        // SAFETY: there is room for 16 bytes, of which all make such numbers, and the store needs no alignment.
+        unsafe { _mm_storeu_si128(to.as_mut_ptr().cast(), self.0) };
+    }
+
+    #[inline(always)]
     fn columns(rows: [&[u8; 16]; 4]) -> [U32x4; 4] {
         // SAFETY: each reference is to 16 readable bytes, and the load needs no alignment.
         let [a, b, c, d] = rows.map(|row| unsafe { _mm_loadu_si128(row.as_ptr().cast()) });

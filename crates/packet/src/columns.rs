@@ -1,0 +1,193 @@
+//! What elements find of all packets of a batch and note once: where the headers are, a column of destinations, a column of
+//! next hops.
+//!
+//! Each packet gets its part when somebody looks at it ([`Due`]). Packets that are checked, routed, rewritten and sent never
+//! do, so nothing is stored in their headers.
+
+use crate::batch::Batch;
+use crate::due::Due;
+use crate::frame::{Frame, Headers};
+use crate::header::Header;
+use crate::packet::Packet;
+use crate::sift::Reasons;
+use std::ptr::NonNull;
+
+/// A number for each packet of a batch, in their order.
+#[derive(Debug)]
+pub struct Columns<'a> {
+    /// The destination annotations, see [`Packet::dst_ip`].
+    pub destinations: &'a mut [u32],
+    /// The next hops, see [`Packet::next_hop`].
+    pub next_hops: &'a mut [u32],
+}
+
+/// The next hop of packets that are not as they should be: no list has as many.
+const NONE: u32 = u32::MAX;
+
+impl Batch {
+    /// Looks for the network headers of packets, which nearly all have them at `headers`, and notes what it finds.
+    ///
+    /// `many` looks at `N` packets and writes down where they want to go (host byte order): true means that all are as
+    /// usual, false that each is to be looked at by `one`, which says where it wants to go. What is left is given to
+    /// `second`, when all have been looked at: it gives a packet back, which keeps its place and whatever marks it has by
+    /// then, or sees to its end. `many` and `one` see no marks and annotations, as they are not in order yet.
+    #[inline(always)]
+    pub fn find_headers<const N: usize>(
+        &mut self,
+        headers: Headers,
+        mut many: impl FnMut(&mut [Packet; N], &mut [u32; N]) -> bool,
+        mut one: impl FnMut(&mut Packet) -> Option<u32>,
+        mut second: impl FnMut(Packet) -> Option<Packet>,
+    ) {
+        let Some(frame) = self.0.as_mut() else { return };
+        if frame.due.get().has_any(Due::FOUND) {
+            // What stands there now counts for packets that turn out to be unusual.
+            frame.settle();
+        }
+        let mut reasons = Reasons::new();
+        let mut alone = |(packet, to): (&mut Packet, &mut u32)| match one(packet) {
+            Some(destination) => *to = destination,
+            None => reasons.note(packet, ()),
+        };
+        let (packets, destinations, _) = frame.columns();
+        let (groups, rest) = packets.as_chunks_mut::<N>();
+        let (places, rest_places) = destinations.as_chunks_mut::<N>();
+        for (packets, places) in groups.iter_mut().zip(places) {
+            if !many(packets, places) {
+                packets.iter_mut().zip(places).for_each(&mut alone);
+            }
+        }
+        rest.iter_mut().zip(rest_places).for_each(alone);
+        frame.headers = headers;
+        match reasons.some() {
+            None => frame.due.set(frame.due.get().and(Due::FOUND)),
+            Some(unusual) => {
+                mark_all_but(frame, unusual.iter().map(|(header, ())| *header));
+                self.sift_again(unusual, |packet, ()| second(packet));
+            }
+        }
+    }
+
+    /// The columns, for an element that looks up routes. The destinations are those of the packets. The next hops are for
+    /// the caller to write, all of them. From then on packets have what stands in both.
+    #[inline]
+    pub fn columns(&mut self) -> Columns<'_> {
+        let Some(frame) = self.0.as_mut() else {
+            return Columns { destinations: &mut [], next_hops: &mut [] };
+        };
+        if !frame.due.get().has(Due::DESTINATIONS) {
+            frame.settle();
+            let (packets, destinations, _) = frame.columns();
+            destinations.iter_mut().zip(packets).for_each(|(to, packet)| *to = packet.dst_ip());
+        }
+        if frame.len > 0 {
+            frame.due.set(frame.due.get().and(Due::DESTINATIONS).and(Due::NEXT_HOPS));
+        }
+        let (_, destinations, next_hops) = frame.columns();
+        Columns { destinations, next_hops }
+    }
+
+    /// Shows the first `N` bytes of each packet's network header, with the packet's place, if one element has found them all
+    /// and no packet has a destination annotation but 0. False, perhaps after some, if it is not so.
+    #[inline]
+    pub fn network_heads<const N: usize>(&self, mut seen: impl FnMut(usize, &[u8; N])) -> bool {
+        let Some(frame) = self.0.as_ref().filter(|frame| frame.due.get().has(Due::FOUND)) else {
+            return false;
+        };
+        let offset = usize::from(frame.headers.network);
+        let mut packets = frame.as_they_are().iter().zip(&frame.destinations).enumerate();
+        packets.all(|(i, (packet, destination))| {
+            let head = packet.head(offset).filter(|_| *destination == 0);
+            head.map(|head| seen(i, head)).is_some()
+        })
+    }
+
+    /// The next hop of each packet, in their order.
+    #[inline]
+    pub fn next_hops(&mut self) -> &[u32] {
+        let Some(frame) = self.0.as_mut() else { return &[] };
+        if !frame.due.get().has(Due::NEXT_HOPS) {
+            frame.settle();
+            let (packets, _, next_hops) = frame.columns();
+            next_hops.iter_mut().zip(packets).for_each(|(to, packet)| *to = packet.next_hop());
+        }
+        frame.columns().2
+    }
+
+    /// Looks at each packet whose network header begins at offset `L`, with the number of its next hop, and then, in order,
+    /// again at the others and those that `first` does not want: `second` gives a packet back, which keeps its place, or
+    /// sees to its end.
+    ///
+    /// `first` neither moves where packets begin nor changes marks and annotations. It sees none, as they need not be in order.
+    #[inline]
+    pub fn sift_routed<const L: u16>(
+        &mut self,
+        mut first: impl FnMut(&mut Packet, u32) -> Option<()>,
+        mut second: impl FnMut(Packet) -> Option<Packet>,
+    ) {
+        let Some(frame) = self.0.as_mut() else { return };
+        if !(frame.due.get().has(Due::HEADERS.and(Due::NEXT_HOPS)) && frame.headers.network == L) {
+            write_next_hops::<L>(frame);
+        }
+        let mut reasons = Reasons::new();
+        let mut one = |(packet, next_hop): (&mut Packet, &u32)| {
+            if first(packet, *next_hop).is_none() {
+                reasons.note(packet, ());
+            }
+        };
+        let (packets, _, next_hops) = frame.columns();
+        let (fours, rest) = packets.as_chunks_mut::<4>();
+        let (numbers, rest_numbers) = next_hops.as_chunks::<4>();
+        for (packets, numbers) in fours.iter_mut().zip(numbers) {
+            packets.iter_mut().zip(numbers).for_each(&mut one);
+        }
+        rest.iter_mut().zip(rest_numbers).for_each(&mut one);
+        if let Some(unusual) = reasons.some() {
+            frame.settle();
+            self.sift_again(unusual, |packet, ()| second(packet));
+        }
+    }
+
+    /// The length of the longest packet in bytes.
+    #[inline]
+    pub fn longest(&self) -> usize {
+        let packets = self.0.as_ref().map_or(&[][..], |frame| frame.as_they_are());
+        packets.iter().map(Packet::len).max().unwrap_or(0)
+    }
+
+    /// True if the network header of each packet begins at this offset.
+    #[inline]
+    pub fn have_network_at(&self, offset: u16) -> bool {
+        match &self.0 {
+            Some(frame) if frame.due.get().has(Due::HEADERS) => frame.headers.network == offset,
+            _ => self.iter().all(|packet| packet.network_offset() == Some(offset.into())),
+        }
+    }
+}
+
+/// Marks these headers, and notes the destinations, of all packets but some, given in their order.
+#[cold]
+#[inline(never)]
+fn mark_all_but(frame: &mut Frame, unusual: impl Iterator<Item = NonNull<Header>>) {
+    frame.settle();
+    let mut unusual = unusual.peekable();
+    let Headers { network, transport } = frame.headers;
+    let (packets, destinations, _) = frame.columns();
+    for (packet, destination) in packets.iter_mut().zip(destinations) {
+        if unusual.next_if(|header| *header == NonNull::from(packet.header())).is_none() {
+            packet.set_network_offset(network.into());
+            packet.set_transport_offset(transport.into());
+            packet.set_dst_ip(*destination);
+        }
+    }
+}
+
+/// Writes the column of next hops as the packets have them: [`NONE`] where the network header does not begin at `L`.
+#[inline(never)]
+fn write_next_hops<const L: u16>(frame: &mut Frame) {
+    frame.settle();
+    let (packets, _, next_hops) = frame.columns();
+    for (packet, to) in packets.iter().zip(next_hops) {
+        *to = if packet.has_network_at(L) { packet.next_hop() } else { NONE };
+    }
+}

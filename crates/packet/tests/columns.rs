@@ -1,0 +1,313 @@
+//! What is noted once for a batch is what each packet has, whoever looks, and however the batch was changed in between.
+
+#![allow(unsafe_code)]
+
+use packet::{Batch, Columns, Headers, Packet, Pool, Settle};
+use proptest::prelude::*;
+
+const HEADERS: Headers = Headers { network: 14, transport: 34 };
+
+/// Packets with these tags, as a driver may leave them.
+fn received(pool: &Pool, tags: std::ops::Range<u8>) -> Batch {
+    let raw: Vec<_> = tags
+        .map(|tag| {
+            let mut packet = pool.packet(&[tag; 60]).unwrap();
+            packet.set_next_hop(0x77);
+            packet.set_dst_ip(0x99);
+            packet.set_transport_offset(3);
+            packet.into_raw()
+        })
+        .collect();
+    // SAFETY: all came from packets just now.
+    unsafe {
+        Batch::receive_raw(raw.len(), Settle::ClearHash, |slots| {
+            slots.iter_mut().zip(&raw).for_each(|(slot, raw)| {
+                slot.write(*raw);
+            });
+            raw.len()
+        })
+    }
+}
+
+/// Tag; MAC, network, transport offset; next hop, destination.
+type Facts = (u8, [Option<usize>; 3], [u32; 2]);
+
+fn facts(p: &Packet) -> Facts {
+    let offsets = [p.mac_offset(), p.network_offset(), p.transport_offset()];
+    (p.data()[0], offsets, [p.next_hop(), p.dst_ip()])
+}
+
+/// Of a packet for which the headers were found, with this next hop.
+fn found(tag: u8, hop: u32) -> Facts {
+    (tag, [Some(0), Some(14), Some(34)], [hop, 1000 + u32::from(tag)])
+}
+
+fn all(batch: &Batch) -> Vec<Facts> {
+    batch.iter().map(facts).collect()
+}
+
+/// Finds the headers, two at a time unless one of them is in `alone`; those in `unusual` are given back with another next hop.
+fn find(batch: &mut Batch, alone: &[u8], unusual: &[u8]) {
+    let tag = |p: &Packet| p.data()[0];
+    batch.find_headers(
+        HEADERS,
+        |packets: &mut [Packet; 2], to| {
+            let tags = packets.each_ref().map(tag);
+            *to = tags.map(|tag| 1000 + u32::from(tag));
+            !tags.iter().any(|tag| alone.contains(tag) || unusual.contains(tag))
+        },
+        |p| (!unusual.contains(&tag(p))).then(|| 1000 + u32::from(tag(p))),
+        |mut p| {
+            assert_eq!((p.network_offset(), p.transport_offset(), p.dst_ip()), (None, None, 0));
+            p.set_dst_ip(5);
+            Some(p)
+        },
+    );
+}
+
+#[test]
+fn each_packet_gets_what_was_found_of_all() {
+    let pool = Pool::heap(16, 256);
+    for alone in [&[][..], &[1], &[4, 5]] {
+        let mut batch = received(&pool, 0..7);
+        find(&mut batch, alone, &[]);
+        assert_eq!(all(&batch), (0..7).map(|tag| found(tag, 0)).collect::<Vec<_>>());
+        batch.free();
+    }
+    assert_eq!(pool.in_use(), 0);
+}
+
+#[test]
+fn unusual_packets_keep_their_place_and_get_nothing() {
+    let pool = Pool::heap(16, 256);
+    let mut batch = received(&pool, 0..7);
+    find(&mut batch, &[], &[0, 3, 6]);
+    let unusual = |tag| (tag, [Some(0), None, None], [0, 5]);
+    let want = [unusual(0), found(1, 0), found(2, 0), unusual(3), found(4, 0), found(5, 0), unusual(6)];
+    assert_eq!(all(&batch), want);
+    batch.free();
+    assert_eq!(pool.in_use(), 0);
+}
+
+#[test]
+fn columns_are_those_of_the_packets_and_what_stands_in_them_counts() {
+    let pool = Pool::heap(16, 256);
+    for find_first in [true, false] {
+        let mut batch = received(&pool, 0..5);
+        if find_first {
+            find(&mut batch, &[], &[]);
+        } else {
+            batch.iter_mut().for_each(|p| p.set_dst_ip(1000 + u32::from(p.data()[0])));
+        }
+        let Columns { destinations, next_hops } = batch.columns();
+        assert_eq!(destinations, [1000, 1001, 1002, 1003, 1004]);
+        next_hops.copy_from_slice(&[9, 8, 7, 6, 5]);
+        destinations[2] = 1;
+        let got = all(&batch).into_iter().map(|(_, _, numbers)| numbers).collect::<Vec<_>>();
+        assert_eq!(got, [[9, 1000], [8, 1001], [7, 1], [6, 1003], [5, 1004]]);
+        batch.free();
+    }
+    let mut empty = Batch::empty();
+    assert_eq!((empty.columns().next_hops.len(), empty.longest()), (0, 0));
+    assert!(empty.is_empty() && pool.in_use() == 0);
+}
+
+/// What `sift_routed` shows at first: tags and next hops; then again: tags.
+fn sift(batch: &mut Batch, refused: &[u8]) -> (Vec<(u8, u32)>, Vec<Facts>) {
+    let (mut first, mut second) = (Vec::new(), Vec::new());
+    batch.sift_routed::<14>(
+        |p, next_hop| {
+            let tag = p.data()[0];
+            first.push((tag, next_hop));
+            (next_hop < 100 && !refused.contains(&tag)).then(|| p.data_mut()[1] = 0xee)
+        },
+        |p| {
+            second.push(facts(&p));
+            p.free();
+            None
+        },
+    );
+    (first, second)
+}
+
+#[test]
+fn routed_packets_are_seen_with_their_next_hops() {
+    let pool = Pool::heap(16, 256);
+    let mut batch = received(&pool, 0..6);
+    find(&mut batch, &[], &[]);
+    batch.columns().next_hops.copy_from_slice(&[10, 11, 12, 13, 14, 15]);
+    assert!(batch.have_network_at(14) && !batch.have_network_at(18));
+    assert_eq!(sift(&mut batch, &[]), ((0..6).map(|tag| (tag, 10 + u32::from(tag))).collect(), vec![]));
+    assert_eq!(sift(&mut batch, &[1, 4]).1, [found(1, 11), found(4, 14)]);
+    assert_eq!(all(&batch), [0, 2, 3, 5].map(|tag| found(tag, 10 + u32::from(tag))));
+    assert!(batch.iter().all(|p| p.data()[1] == 0xee));
+    // Now the packets have it themselves, but one has its header elsewhere.
+    batch.as_mut_slice()[2].set_network_offset(18);
+    assert!(!batch.have_network_at(14));
+    let (first, second) = sift(&mut batch, &[]);
+    assert_eq!(first, [(0, 10), (2, 12), (3, u32::MAX), (5, 15)]);
+    assert_eq!(second, [(3, [Some(0), Some(18), Some(34)], [13, 1003])]);
+    batch.free();
+    assert_eq!(pool.in_use(), 0);
+}
+
+#[test]
+fn what_was_not_sent_keeps_its_part() {
+    let pool = Pool::heap(16, 256);
+    let mut batch = received(&pool, 0..6);
+    find(&mut batch, &[], &[]);
+    batch.columns().next_hops.copy_from_slice(&[10, 11, 12, 13, 14, 15]);
+    // SAFETY: the first two packets are taken and given back to the pool.
+    let (sent, rest) = unsafe {
+        batch.send_raw(|raw| {
+            raw[..2].iter().for_each(|raw| Packet::from_raw(*raw).free());
+            2
+        })
+    };
+    assert_eq!(sent, 2);
+    assert_eq!(all(&rest), [2, 3, 4, 5].map(|tag| found(tag, 10 + u32::from(tag))));
+    rest.free();
+    assert_eq!(pool.in_use(), 0);
+}
+
+/// What may be done to a batch.
+#[derive(Clone, Debug)]
+enum Step {
+    Find,
+    FindUnusual(u8),
+    Route(u32),
+    SetDestination(usize, u32),
+    SetNextHop(usize, u32),
+    Pull,
+    SplitAndAppend(usize),
+    Deal,
+    Pop,
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    prop_oneof![
+        3 => Just(Step::Find),
+        1 => (0u8..20).prop_map(Step::FindUnusual),
+        3 => (1u32..50).prop_map(Step::Route),
+        1 => (0usize..20, any::<u32>()).prop_map(|(i, n)| Step::SetDestination(i, n)),
+        1 => (0usize..20, any::<u32>()).prop_map(|(i, n)| Step::SetNextHop(i, n)),
+        1 => Just(Step::Pull),
+        1 => (0usize..20).prop_map(Step::SplitAndAppend),
+        1 => Just(Step::Deal),
+        1 => Just(Step::Pop),
+    ]
+}
+
+/// A packet as it should be: tag, bytes pulled, MAC, network and transport mark in the buffer, next hop, destination.
+#[derive(Clone, Debug, PartialEq)]
+struct Model(u8, usize, [Option<usize>; 3], u32, u32);
+
+fn model(p: &Packet) -> Model {
+    let pulled = 60 - p.len();
+    let mark = |offset: Option<usize>| offset.map(|offset| offset + pulled);
+    let marks = [p.mac_offset(), p.network_offset(), p.transport_offset()].map(mark);
+    Model(p.data()[0], pulled, marks, p.next_hop(), p.dst_ip())
+}
+
+fn find_in_model(all: &mut [Model], unusual: Option<u8>) {
+    for Model(tag, pulled, marks, _, destination) in all {
+        if Some(*tag) == unusual {
+            *destination = 5;
+        } else {
+            (marks[1], marks[2]) = (Some(*pulled + 14), Some(*pulled + 34));
+            *destination = 1000 + u32::from(*tag);
+        }
+    }
+}
+
+/// Does a step to the batch and to what it should be.
+fn apply(step: Step, batch: &mut Batch, want: &mut Vec<Model>) {
+    let any_tag = |p: &Packet| 1000 + u32::from(p.data()[0]);
+    let look = |batch: &mut Batch, unusual: Option<u8>| {
+        let is_usual = |p: &Packet| Some(p.data()[0]) != unusual;
+        batch.find_headers(
+            HEADERS,
+            |packets: &mut [Packet; 4], to| {
+                *to = packets.each_ref().map(any_tag);
+                packets.iter().all(is_usual)
+            },
+            |p| is_usual(p).then(|| any_tag(p)),
+            |mut p| {
+                p.set_dst_ip(5);
+                Some(p)
+            },
+        );
+    };
+    match step {
+        Step::Find => {
+            look(batch, None);
+            find_in_model(want, None);
+        }
+        Step::FindUnusual(tag) => {
+            look(batch, Some(tag));
+            find_in_model(want, Some(tag));
+        }
+        Step::Route(first) => {
+            (first..).zip(batch.columns().next_hops).for_each(|(n, hop)| *hop = n);
+            (first..).zip(want).for_each(|(n, model)| model.3 = n);
+        }
+        Step::SetDestination(i, n) if i < batch.len() => {
+            batch.as_mut_slice()[i].set_dst_ip(n);
+            want[i].4 = n;
+        }
+        Step::SetNextHop(i, n) if i < batch.len() => {
+            batch.as_mut_slice()[i].set_next_hop(n);
+            want[i].3 = n;
+        }
+        Step::Pull => {
+            batch.iter_mut().for_each(|p| assert!(p.pull(1)));
+            want.iter_mut().for_each(|model| {
+                model.1 += 1;
+                // What lies before the data is not marked any more.
+                model.2 = model.2.map(|mark| mark.filter(|&mark| mark >= model.1));
+            });
+        }
+        Step::SplitAndAppend(at) => {
+            let mut rest = batch.split_off(at);
+            batch.append(&mut rest);
+            assert!(rest.is_empty());
+        }
+        Step::Deal => {
+            let facts: Vec<usize> = (0..batch.len()).map(|i| i % 2).collect();
+            let mut bins = [Batch::empty(), Batch::empty()];
+            std::mem::take(batch).deal(&facts, &mut bins, |bin| bin);
+            let [mut odd, mut even] = bins;
+            odd.append(&mut even);
+            *batch = odd;
+            let parts = [0, 1].map(|bin| want.iter().skip(bin).step_by(2).cloned().collect::<Vec<_>>());
+            *want = parts.concat();
+        }
+        Step::Pop => {
+            batch.pop().into_iter().for_each(Packet::free);
+            want.pop();
+        }
+        Step::SetDestination(..) | Step::SetNextHop(..) => {}
+    }
+}
+
+proptest! {
+    #[test]
+    fn nobody_can_tell_when_it_was_noted(
+        n in 0u8..20,
+        steps in proptest::collection::vec(step(), 0..12),
+        look_every in 1usize..6,
+    ) {
+        let pool = Pool::heap(32, 256);
+        let mut batch = if n == 0 { Batch::empty() } else { received(&pool, 0..n) };
+        let mut want: Vec<Model> = (0..n).map(|tag| Model(tag, 0, [Some(0), None, None], 0, 0)).collect();
+        for (i, step) in steps.into_iter().enumerate() {
+            apply(step, &mut batch, &mut want);
+            if i % look_every == 0 {
+                prop_assert_eq!(batch.iter().map(model).collect::<Vec<_>>(), want.clone());
+            }
+        }
+        prop_assert_eq!(batch.iter().map(model).collect::<Vec<_>>(), want);
+        batch.free();
+        prop_assert_eq!(pool.in_use(), 0);
+    }
+}
