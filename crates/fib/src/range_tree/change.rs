@@ -32,7 +32,8 @@ impl<'t, A: Address> Builder<'t, A> {
         Ok(())
     }
 
-    /// Places from a direct entry down to the last one through which all addresses of `prefix` go.
+    /// Places from a direct entry down to the last one through which all addresses of `prefix` go and whose entry can
+    /// change.
     fn path(&self, prefix: Prefix<A>) -> Vec<Place<'t, A>> {
         let (slot, bits) = self.tree.slots.of(prefix.first());
         let inner = host_mask::<A>(bits);
@@ -42,7 +43,7 @@ impl<'t, A: Address> Builder<'t, A> {
         let mut path = vec![place];
         loop {
             let entry = place.cell.load();
-            if entry.is_leaf() {
+            if entry.is_leaf() || entry.is_packed() {
                 return path;
             }
             let offset = place.offset + if entry.is_deeper() { STAGE } else { 0 };
@@ -111,7 +112,7 @@ mod tests {
         if entry.is_leaf() {
             return 0;
         }
-        1 + tree.nodes[entry.number() as usize].entries().map(|below| nodes(tree, below)).sum::<usize>()
+        1 + tree.below(entry).map(|below| nodes(tree, below)).sum::<usize>()
     }
 
     fn all_nodes(tree: &Tree<u128>) -> usize {

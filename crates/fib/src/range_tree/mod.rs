@@ -9,7 +9,8 @@
 //!  first 22 bits ── direct[...] ── hop
 //!                       └─ node: the next 32 bits against the last values of up to 16 ranges
 //!                                each range ── hop
-//!                                       └─ node: divides the range further, or (deeper) one value by the next 32 bits
+//!                                       ├─ node: divides the range further, or (deeper) one value by the next 32 bits
+//!                                       └─ packed node: divides it by 16 bits among up to 32 hops
 //! ```
 //!
 //! # Change
@@ -44,8 +45,8 @@ const MIN_NODES: usize = 1024;
 /// A tree of address ranges for either family, changed in place.
 ///
 /// A lookup takes one access and then one for each factor of 16 in the number of ranges that share its first 22 bits
-/// (IPv6). An update takes microseconds, and for a prefix that is shorter than those bits or has very many routes
-/// below it time in proportion to these.
+/// (IPv6), the last of them often of 32. An update takes microseconds, and for a prefix that is shorter than those bits
+/// or has very many routes below it time in proportion to these.
 pub struct RangeTree<A> {
     tree: Table<Tree<A>>,
 }
@@ -85,7 +86,7 @@ impl<A: Address> RangeTree<A> {
     /// Makes a new tree with room for further changes.
     fn rebuild(&self, rib: &Rib<A>) {
         let (slots, used) = self.tree.with(|tree| (tree.slots, tree.free_nodes().reachable()));
-        // A full table takes one node for seven routes.
+        // A full table takes one node for seven routes, at most.
         let mut room = MIN_NODES.max(used + used / 2).max(rib.len() / 4);
         loop {
             let tree = Tree::new(slots, room);

@@ -5,14 +5,14 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use epoch::{LargeSlice, Padded, Ticket, prefetch, ticket};
 
-use super::node::{Cell, Entry, MAX_NODES, NUMBER_BITS, Node, STAGE};
+use super::node::{Cell, Entry, MAX_NODES, Node, STAGE};
 use crate::lookup::MemoryPart;
 use crate::next_hop::NextHopId;
 use crate::prefix::{Address, Prefix};
 use crate::simd::search::Simd;
 
 /// Lookups under way at once.
-const LANES: usize = 64;
+pub(crate) const LANES: usize = 64;
 
 /// The tree with room for a fixed number of nodes.
 pub(crate) struct Tree<A> {
@@ -80,12 +80,6 @@ impl<A: Address> Slots<A> {
         if (top ^ self.top) & self.mask == 0 { within } else { elsewhere }
     }
 
-    /// How many bits of an address a slot decides.
-    #[inline]
-    pub fn bits(&self, slot: usize) -> u32 {
-        if slot < self.in_window() { self.fine } else { self.coarse }
-    }
-
     /// The last address up to which slots are alike.
     pub fn alike(&self, addr: A) -> A {
         if self.window.contains(addr) {
@@ -98,39 +92,48 @@ impl<A: Address> Slots<A> {
     }
 }
 
-/// A lookup that has come to a node: the bits of the address that the node's keys hold, which lookup of the batch it
-/// is, and the number of the node, from the top.
-#[derive(Clone, Copy, Default)]
-struct Lane(u64);
+/// Where the lookups of a batch have come to.
+#[repr(align(64))]
+struct Lanes {
+    /// The bits of each address that the keys of the next node hold.
+    keys: [u32; LANES],
+    entries: [Entry; LANES],
+}
 
-const NUMBER: u64 = (1 << NUMBER_BITS) - 1;
+/// What a lookup does, by the instructions that the processor has.
+pub(crate) struct Steps<L, R, P, B> {
+    /// Gives the first lanes, so many, the entries in these slots of the direct array.
+    pub load: L,
+    /// As [`Node::rank`].
+    pub rank: R,
+    /// As [`Node::packed_hop`].
+    pub packed_hop: P,
+    /// A bit for each lane whose entry comes before this one in the order of [`Entry`]s.
+    pub below: B,
+}
 
-impl Lane {
-    #[inline(always)]
-    fn new(index: usize, key: u32, entry: Entry) -> Lane {
-        Lane(u64::from(key) << 32 | (index as u64) << NUMBER_BITS | u64::from(entry.number()))
+/// Entries of the direct array, one by one.
+#[inline(always)]
+pub(crate) fn load(direct: &[Cell], slots: &[u32; LANES], count: usize, entries: &mut [Entry; LANES]) {
+    let slots = &slots[..count.min(LANES)];
+    slots.iter().for_each(|&slot| prefetch(direct, slot as usize));
+    for (entry, &slot) in entries.iter_mut().zip(slots) {
+        *entry = direct[slot as usize].load();
     }
+}
 
-    /// The same lookup, one node further.
-    #[inline(always)]
-    fn at(self, entry: Entry) -> Lane {
-        Lane(self.0 & !NUMBER | u64::from(entry.number()))
-    }
+fn below(entries: &[Entry; LANES], limit: Entry) -> u64 {
+    entries.iter().rev().fold(0, |bits, &entry| bits << 1 | u64::from(entry < limit))
+}
 
-    #[inline(always)]
-    fn key(self) -> u32 {
-        (self.0 >> 32) as u32
-    }
-
-    #[inline(always)]
-    fn index(self) -> usize {
-        (self.0 >> NUMBER_BITS) as usize % LANES
-    }
-
-    #[inline(always)]
-    fn node(self) -> usize {
-        (self.0 & NUMBER) as usize
-    }
+/// The numbers of the bits that are set.
+#[inline(always)]
+fn ones(mut bits: u64) -> impl Iterator<Item = usize> {
+    std::iter::from_fn(move || {
+        let next = bits.trailing_zeros() as usize;
+        bits &= bits.wrapping_sub(1);
+        (next < LANES).then_some(next)
+    })
 }
 
 /// The bits of `addr` that keys hold which begin at bit `offset`.
@@ -160,7 +163,11 @@ impl<A: Address> Tree<A> {
         while !entry.is_leaf() {
             offset += if entry.is_deeper() { STAGE } else { 0 };
             let node = &self.nodes[entry.number() as usize];
-            entry = node.entry(node.rank(key(addr, offset))).load();
+            let key = key(addr, offset);
+            if entry.is_packed() {
+                return node.packed_hop(entry.pack(key));
+            }
+            entry = node.entry(node.rank(key)).load();
         }
         entry.hop()
     }
@@ -173,68 +180,91 @@ impl<A: Address> Tree<A> {
     }
 
     pub fn lookup_batch_scalar(&self, addrs: &[A], hops: &mut [Option<NextHopId>]) {
-        self.lookup_batch_with(addrs, hops, Node::rank);
+        self.lookup_batch_with(
+            addrs,
+            hops,
+            &Steps { load, rank: Node::rank, packed_hop: Node::packed_hop, below },
+        );
     }
 
-    /// Looks up with `rank` to find the place of a value in a node.
+    /// Looks up by these steps.
     #[inline(always)]
-    pub fn lookup_batch_with(
+    pub fn lookup_batch_with<L, R, P, B>(
         &self,
         addrs: &[A],
         hops: &mut [Option<NextHopId>],
-        rank: impl Fn(&Node, u32) -> usize,
-    ) {
+        steps: &Steps<L, R, P, B>,
+    ) where
+        L: Fn(&[Cell], &[u32; LANES], usize, &mut [Entry; LANES]),
+        R: Fn(&Node, u32) -> usize,
+        P: Fn(&Node, u16) -> u32,
+        B: Fn(&[Entry; LANES], Entry) -> u64,
+    {
         for (addrs, hops) in addrs.chunks(LANES).zip(hops.chunks_mut(LANES)) {
-            self.lookup_lanes(addrs, hops, &rank);
+            self.lookup_lanes(addrs, hops, steps);
         }
     }
 
     /// Up to [`LANES`] lookups, level by level: what a level needs is on its way while others are looked at.
     #[inline(always)]
-    fn lookup_lanes(&self, addrs: &[A], hops: &mut [Option<NextHopId>], rank: &impl Fn(&Node, u32) -> usize) {
-        let (direct, nodes) = (&*self.direct, &*self.nodes);
+    fn lookup_lanes<L, R, P, B>(&self, addrs: &[A], hops: &mut [Option<NextHopId>], steps: &Steps<L, R, P, B>)
+    where
+        L: Fn(&[Cell], &[u32; LANES], usize, &mut [Entry; LANES]),
+        R: Fn(&Node, u32) -> usize,
+        P: Fn(&Node, u16) -> u32,
+        B: Fn(&[Entry; LANES], Entry) -> u64,
+    {
+        // A copy: what is loaded only for some addresses would be gathered.
+        let (shape, nodes) = (self.slots, &*self.nodes);
+        let mut lanes = Lanes { keys: [0; LANES], entries: [Entry::leaf(0); LANES] };
         let mut slots = [0; LANES];
-        for (slot, &addr) in slots.iter_mut().zip(addrs) {
-            let (index, _) = self.slots.of(addr);
-            prefetch(direct, index);
+        for ((slot, key), addr) in slots.iter_mut().zip(&mut lanes.keys).zip(addrs) {
+            let (index, offset) = shape.of(*addr);
             *slot = index as u32;
+            *key = ((addr.top_bits() << offset) >> STAGE) as u32;
         }
-        let mut entries = [Entry::leaf(0); LANES];
+        (steps.load)(&self.direct, &slots, addrs.len(), &mut lanes.entries);
+        lanes.entries.iter().for_each(|entry| prefetch(nodes, entry.number() as usize));
+        let all = !0 >> (LANES - addrs.len().clamp(1, LANES));
         let mut offsets = [0; LANES];
-        // Those that have not come to a leaf.
-        let mut lanes = [Lane::default(); LANES];
-        let mut count = 0;
-        for (i, (&slot, addr)) in slots.iter().zip(addrs).enumerate() {
-            let entry = direct[slot as usize].load();
-            let offset = self.slots.bits(slot as usize);
-            let key = (addr.top_bits() << offset) >> STAGE;
-            prefetch(nodes, entry.number() as usize);
-            entries[i] = entry;
-            offsets[i] = offset as u8;
-            lanes[count % LANES] = Lane::new(i, key as u32, entry);
-            count += entry.is_node();
-        }
-        while count > 0 {
-            let mut left = 0;
-            for k in 0..count.min(LANES) {
-                let mut lane = lanes[k];
-                let node = &nodes[lane.node()];
-                let entry = node.entry(rank(node, lane.key())).load();
-                prefetch(nodes, entry.number() as usize);
-                let i = lane.index();
-                entries[i] = entry;
-                lane = lane.at(entry);
-                if entry.is_deeper() {
-                    offsets[i] += STAGE as u8;
-                    lane = Lane::new(i, key(addrs[i], u32::from(offsets[i])), entry);
+        loop {
+            let mut level = (steps.below)(&lanes.entries, Entry::PACKED) & all;
+            while level != 0 {
+                for i in ones(level) {
+                    let node = &nodes[lanes.entries[i].number() as usize];
+                    let entry = node.entry((steps.rank)(node, lanes.keys[i])).load();
+                    prefetch(nodes, entry.number() as usize);
+                    lanes.entries[i] = entry;
                 }
-                lanes[left % LANES] = lane;
-                left += entry.is_node();
+                level = (steps.below)(&lanes.entries, Entry::PACKED) & all;
             }
-            count = left;
+            for i in ones((steps.below)(&lanes.entries, Entry::DEEPER) & all) {
+                let entry = lanes.entries[i];
+                let node = &nodes[entry.number() as usize];
+                lanes.entries[i] = Entry::leaf((steps.packed_hop)(node, entry.pack(lanes.keys[i])));
+            }
+            let deeper = (steps.below)(&lanes.entries, Entry::LEAF) & all;
+            if deeper == 0 {
+                break;
+            }
+            self.deepen(addrs, deeper, &mut offsets, &mut lanes);
         }
-        for (hop, entry) in hops.iter_mut().zip(&entries) {
+        for (hop, entry) in hops.iter_mut().zip(&lanes.entries) {
             *hop = NextHopId::from_bits(entry.hop());
+        }
+    }
+
+    /// Gives these lanes the keys that follow those they have. In `offsets` is where keys begin, if not where the slot
+    /// ends.
+    #[cold]
+    fn deepen(&self, addrs: &[A], which: u64, offsets: &mut [u8; LANES], lanes: &mut Lanes) {
+        for i in ones(which) {
+            if offsets[i] == 0 {
+                offsets[i] = self.slots.of(addrs[i]).1 as u8;
+            }
+            offsets[i] += STAGE as u8;
+            lanes.keys[i] = key(addrs[i], u32::from(offsets[i]));
+            lanes.entries[i] = lanes.entries[i].followed();
         }
     }
 
@@ -255,8 +285,14 @@ impl<A: Address> Tree<A> {
     fn retire(&self, entry: Entry, free: &mut FreeNodes) {
         if !entry.is_leaf() {
             free.retired.push(entry.number());
-            self.nodes[entry.number() as usize].entries().for_each(|below| self.retire(below, free));
+            self.below(entry).for_each(|below| self.retire(below, free));
         }
+    }
+
+    /// The entries of the node that an entry names; a packed one has none.
+    pub fn below(&self, entry: Entry) -> impl Iterator<Item = Entry> {
+        let node = (!entry.is_packed()).then(|| &self.nodes[entry.number() as usize]);
+        node.into_iter().flat_map(Node::entries)
     }
 
     /// The number of ranges below an entry, counted up to about `limit`.
@@ -264,8 +300,11 @@ impl<A: Address> Tree<A> {
         if entry.is_leaf() {
             return 1;
         }
+        if entry.is_packed() {
+            return self.nodes[entry.number() as usize].packed_len();
+        }
         let mut count = 0;
-        for below in self.nodes[entry.number() as usize].entries() {
+        for below in self.below(entry) {
             count += self.count(below, limit.saturating_sub(count));
             if count > limit {
                 break;
@@ -279,7 +318,7 @@ impl<A: Address> Tree<A> {
         if entry.is_leaf() {
             return 0;
         }
-        let below = self.nodes[entry.number() as usize].entries().map(|below| self.depth(below));
+        let below = self.below(entry).map(|below| self.depth(below));
         1 + below.max().unwrap_or(0)
     }
 
