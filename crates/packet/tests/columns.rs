@@ -11,7 +11,7 @@ const HEADERS: Headers = Headers { network: 14, transport: 34 };
 fn received(pool: &Pool, tags: std::ops::Range<u8>) -> Batch {
     let raw: Vec<_> = tags
         .map(|tag| {
-            let mut packet = pool.packet(&[tag; 60]).unwrap();
+            let mut packet = pool.packet(&[tag; 60]).unwrap_or_else(|| panic!("no buffer"));
             packet.set_next_hop(0x77);
             packet.set_dst_ip(0x99);
             packet.set_transport_offset(3);
@@ -171,7 +171,7 @@ fn what_was_not_sent_keeps_its_part() {
 }
 
 /// What may be done to a batch.
-#[derive(Clone, Debug)]
+#[derive(Clone, Copy, Debug)]
 enum Step {
     Find,
     FindUnusual(u8),
@@ -220,33 +220,30 @@ fn find_in_model(all: &mut [Model], unusual: Option<u8>) {
     }
 }
 
+/// Finds the headers of all but the one with this tag, and in what the batch should be.
+fn find_all_but(batch: &mut Batch, want: &mut [Model], unusual: Option<u8>) {
+    let to = |p: &Packet| 1000 + u32::from(p.data()[0]);
+    let is_usual = |p: &Packet| Some(p.data()[0]) != unusual;
+    batch.find_headers(
+        HEADERS,
+        |packets: &mut [Packet; 4], destinations| {
+            *destinations = packets.each_ref().map(to);
+            packets.iter().all(is_usual)
+        },
+        |p| is_usual(p).then(|| to(p)),
+        |mut p| {
+            p.set_dst_ip(5);
+            Some(p)
+        },
+    );
+    find_in_model(want, unusual);
+}
+
 /// Does a step to the batch and to what it should be.
 fn apply(step: Step, batch: &mut Batch, want: &mut Vec<Model>) {
-    let any_tag = |p: &Packet| 1000 + u32::from(p.data()[0]);
-    let look = |batch: &mut Batch, unusual: Option<u8>| {
-        let is_usual = |p: &Packet| Some(p.data()[0]) != unusual;
-        batch.find_headers(
-            HEADERS,
-            |packets: &mut [Packet; 4], to| {
-                *to = packets.each_ref().map(any_tag);
-                packets.iter().all(is_usual)
-            },
-            |p| is_usual(p).then(|| any_tag(p)),
-            |mut p| {
-                p.set_dst_ip(5);
-                Some(p)
-            },
-        );
-    };
     match step {
-        Step::Find => {
-            look(batch, None);
-            find_in_model(want, None);
-        }
-        Step::FindUnusual(tag) => {
-            look(batch, Some(tag));
-            find_in_model(want, Some(tag));
-        }
+        Step::Find => find_all_but(batch, want, None),
+        Step::FindUnusual(tag) => find_all_but(batch, want, Some(tag)),
         Step::Route(first) => {
             (first..).zip(batch.columns().next_hops).for_each(|(n, hop)| *hop = n);
             (first..).zip(want).for_each(|(n, model)| model.3 = n);
