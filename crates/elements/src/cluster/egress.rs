@@ -235,6 +235,12 @@ impl Egress {
         stream.resequencer.held() > 0
     }
 
+    /// Nothing is to go out at the end of this call.
+    #[inline]
+    pub fn is_settled(&self) -> bool {
+        self.released.is_empty()
+    }
+
     /// Releases what waits for nothing any more.
     pub fn catch_up(&mut self, stream: u32) {
         if let Some(Some(stream)) = self.streams.get_mut(stream as usize) {

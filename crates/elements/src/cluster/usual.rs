@@ -3,10 +3,10 @@
 //! Packets of a kind, whose headers differ in adjacency and number only, follow each other: what was found out for the first
 //! holds for all.
 
+use super::alike::{Alike, Passed, pass_on, pass_out};
 use super::egress::Early;
-use super::outlet::length;
-use super::switch::{Adjacencies, NONE, Network, Switch};
-use cluster::header::{Glance, Header, LEN, Phase, SEQUENCES};
+use super::switch::{Adjacencies, NONE, Switch};
+use cluster::header::{Glance, LEN, Phase};
 use graph::{Nanos, Out};
 use packet::wire::ethernet::HEADER_LEN;
 use packet::{Batch, Packet};
@@ -14,17 +14,10 @@ use packet::{Batch, Packet};
 /// What is known of packets of one kind.
 #[derive(Debug, Clone, Copy)]
 struct Kind {
-    /// The header of one of them.
-    glance: Glance,
+    alike: Alike,
     outlet: u16,
     /// The node that they are sent on to; [`NONE`] if they leave the cluster here.
     relayed_to: u16,
-    /// The line by which they leave.
-    line: u16,
-    /// The number of the next, if they are numbered.
-    next: u32,
-    /// How many from there on may pass.
-    room: usize,
     stream: u32,
     path: u16,
 }
@@ -32,7 +25,8 @@ struct Kind {
 impl Kind {
     /// Of which nothing is known but how one of them looks.
     fn new(glance: Glance) -> Kind {
-        Kind { glance, outlet: 0, relayed_to: NONE, line: NONE, next: 0, room: 0, stream: 0, path: 0 }
+        let alike = Alike { glance, line: NONE, next: 0, room: 0 };
+        Kind { alike, outlet: 0, relayed_to: NONE, stream: 0, path: 0 }
     }
 }
 
@@ -42,65 +36,19 @@ fn glance(packet: &Packet) -> Option<Glance> {
     packet.head::<HEADER_LEN>(0).and_then(|head| head.first_chunk()).map(Glance::new)
 }
 
-/// Gets packets of a kind ready to be sent on, up to the first that is another or a marker. How many there are, and their
-/// bytes.
-#[inline(never)]
-fn pass_on(packets: &mut [Packet], known: &Kind) -> (usize, u32) {
-    let (mut passed, mut bytes) = (0, 0);
-    for packet in packets {
-        let length = length(packet);
-        let Some(head) = packet.data_mut().first_chunk_mut::<HEADER_LEN>() else { break };
-        let Some(header) = head.first_chunk_mut() else { break };
-        let glance = Glance::new(header);
-        // Markers are not traffic.
-        if !glance.is_like(&known.glance) || glance.adjacency() == 0 {
-            break;
-        }
-        Header::relay(header);
-        bytes += length;
-        passed += 1;
-    }
-    (passed, bytes)
-}
-
-/// Gets packets of a kind ready for their line, up to the first that is another, or not the next. How many there are, and
-/// their bytes.
-#[inline(never)]
-fn pass_out<const STRICT: bool>(packets: &mut [Packet], known: &Kind, network: &Network<'_>) -> (usize, u32) {
-    let (mut passed, mut bytes) = (0, 0);
-    let most = if STRICT { known.room.min(packets.len()) } else { packets.len() };
-    let mut next = known.next;
-    let Kind { glance: like, line, .. } = *known;
-    for packet in &mut packets[..most] {
-        let length = length(packet);
-        let Some(head) = packet.data_mut().first_chunk_mut::<HEADER_LEN>() else { break };
-        let Some(glance) = head.first_chunk().map(Glance::new) else { break };
-        if !glance.is_like(&like) || (STRICT && glance.sequence() != next) {
-            break;
-        }
-        let adjacency = network.get(head, glance.adjacency());
-        let Some(adjacency) = adjacency.filter(|adjacency| adjacency.output == line) else { break };
-        head[..LEN].copy_from_slice(&adjacency.header[..LEN]);
-        next = (next + 1) % SEQUENCES;
-        bytes += length;
-        passed += 1;
-    }
-    (passed, bytes)
-}
-
 /// Gets packets of a kind ready for their line that are not the next of their stream, up to the first that is another.
 fn take_early(packets: &mut [Packet], known: &Kind, all: Adjacencies<'_>, early: &mut Vec<Early>) {
+    let Kind { alike, stream, path, .. } = *known;
     for packet in packets {
         let Some(head) = packet.data_mut().first_chunk_mut::<HEADER_LEN>() else { break };
         let Some(glance) = head.first_chunk().map(Glance::new) else { break };
         let adjacency = all.of(head).get(glance.adjacency() as usize);
-        let Some(adjacency) = adjacency.filter(|adjacency| adjacency.output == known.line) else { break };
+        let Some(adjacency) = adjacency.filter(|adjacency| adjacency.output == alike.line) else { break };
         let sequence = glance.sequence();
-        if !glance.is_like(&known.glance) || (sequence == known.next && known.room > 0) {
+        if !glance.is_like(&alike.glance) || (sequence == alike.next && alike.room > 0) {
             break;
         }
         head[..LEN].copy_from_slice(&adjacency.header[..LEN]);
-        let Kind { stream, path, .. } = *known;
         let (source, port, incarnation) = (glance.source(), glance.port(), glance.incarnation());
         early.push(Early { stream, path, source, port, incarnation, sequence });
     }
@@ -133,20 +81,21 @@ impl Switch {
     ) -> Batch {
         let via = self.neighbours[place].node;
         let rest = self.rest();
-        let mut bins = [rest; Batch::MAX];
+        let mut bins = std::mem::take(&mut self.scratch);
         let (mut every, mut any) = (u16::MAX, 0);
         let (mut packets, mut bins_left) = (batch.as_mut_slice(), &mut bins[..]);
+        let all_packets = packets.len();
         while let Some(first) = packets.first() {
             let (mut bin, mut count) = (rest, 1);
             let network = all.network(first);
             if let Some(kind) = glance(first).and_then(|glance| self.know(via, glance)) {
-                let (passed, bytes) = match network.filter(|_| kind.relayed_to == NONE) {
-                    Some(network) => pass_out::<STRICT>(packets, &kind, &network),
-                    None => pass_on(packets, &kind),
+                let passed = match network.filter(|_| kind.relayed_to == NONE) {
+                    Some(network) => pass_out::<STRICT>(packets, &kind.alike, &network),
+                    None => pass_on(packets, &kind.alike),
                 };
-                if passed > 0 {
-                    self.count_kind(&kind, passed, bytes);
-                    (bin, count) = (kind.outlet, passed);
+                if passed.packets > 0 {
+                    self.count_kind(&kind, passed, now);
+                    (bin, count) = (kind.outlet, passed.packets);
                 } else if STRICT && kind.relayed_to == NONE {
                     let early = self.early.len();
                     take_early(packets, &kind, all, &mut self.early);
@@ -158,10 +107,14 @@ impl Switch {
             }
             (every, any) = (every & bin, any | bin);
             packets = &mut packets[count..];
-            bins_left[..count].fill(bin);
-            bins_left = &mut bins_left[count..];
+            // Those of one kind alone are not dealt out.
+            if count < all_packets {
+                bins_left[..count].fill(bin);
+                bins_left = &mut bins_left[count..];
+            }
         }
         let rest = self.deal(batch, &bins, (every, any), out);
+        self.scratch = bins;
         if STRICT {
             self.settle_streams(now, out);
         }
@@ -185,22 +138,24 @@ impl Switch {
         let port = glance.port();
         // Lines that next hops can be of have numbers of 16 bits.
         let line = u16::try_from(self.first_line + u32::from(port)).ok().filter(|_| port < self.own_lines)?;
-        let known = Kind { outlet: port.into(), line, ..Kind::new(glance) };
+        let leaving = Alike { line, ..Kind::new(glance).alike };
+        let known = Kind { outlet: port.into(), alike: leaving, ..Kind::new(glance) };
         if !self.is_strict {
             return Some(known);
         }
         let path = if via == source { self.me } else { via };
         let (stream, next, room) = self.egress.passing(path, glance)?;
-        Some(Kind { stream, path, next, room, ..known })
+        Some(Kind { stream, path, alike: Alike { next, room, ..leaving }, ..known })
     }
 
     /// Counts packets of a kind that have gone.
     #[inline]
-    fn count_kind(&mut self, known: &Kind, packets: usize, bytes: u32) {
+    fn count_kind(&mut self, known: &Kind, passed: Passed, now: Nanos) {
         let Kind { outlet, relayed_to, stream, path, .. } = *known;
         // A batch has fewer than 2^32.
-        let packets = packets as u32;
-        self.outlets[usize::from(outlet)].charge_many(packets, bytes);
+        let (packets, bytes) = (passed.packets as u32, passed.bytes);
+        self.outlets[usize::from(outlet)].charge_many(packets, bytes, now);
+        self.calm = self.calm.saturating_sub(bytes);
         if relayed_to != NONE {
             self.chooser.relayed(relayed_to, bytes);
             self.traffic.relayed.add_many(packets, bytes);

@@ -55,8 +55,9 @@ pub struct Ways {
     grants: Box<[Grant]>,
     /// Those that are in use. Empty between calls.
     used: Vec<u32>,
-    /// One for each packet of a batch. Of no meaning between calls.
+    /// One for each packet of a batch, as the next. Of no meaning between calls.
     flows: Vec<u32>,
+    tied: Vec<u16>,
     /// Lanes of each output node.
     paths: u16,
 }
@@ -73,6 +74,7 @@ impl Ways {
             grants: vec![Grant::default(); lanes].into(),
             used: Vec::new(),
             flows: vec![0; Batch::MAX],
+            tied: vec![0; Batch::MAX],
             paths,
         }
     }
@@ -124,14 +126,6 @@ pub fn flow(packet: &Packet) -> u32 {
     }
 }
 
-/// Packets that are to go, the hashes of their flows and the paths of their flowlets if these matter, and their outlets.
-struct Packets<'a> {
-    packets: &'a mut [Packet],
-    flows: &'a [u32],
-    paths: &'a mut [u16],
-    bins: &'a mut [u16],
-}
-
 /// What says where packets go.
 struct Maps<'a> {
     network: Network<'a>,
@@ -141,56 +135,50 @@ struct Maps<'a> {
     paths: u16,
 }
 
-impl Packets<'_> {
-    /// So many have gone.
-    #[inline]
-    fn skip(&mut self, gone: usize) {
-        self.packets = std::mem::take(&mut self.packets).get_mut(gone..).unwrap_or_default();
-        self.bins = std::mem::take(&mut self.bins).get_mut(gone..).unwrap_or_default();
-        self.paths = std::mem::take(&mut self.paths).get_mut(gone..).unwrap_or_default();
-        self.flows = self.flows.get(gone..).unwrap_or_default();
-    }
-
-    /// Lets packets go by their lanes, up to the first that is not of this network protocol or whose lane is not known or has no
-    /// room. How many went.
-    #[inline(never)]
-    fn pass<const TIED: bool, const NUMBERED: bool>(&mut self, maps: &mut Maps<'_>) -> usize {
-        let Maps { network, lines, lanes, own_lines, paths } = maps;
-        let all = self.packets.len();
-        let (bins, tied) = (&mut self.bins[..all], if TIED { &self.paths[..all] } else { &[] });
-        for (gone, packet) in self.packets.iter_mut().enumerate() {
-            let (number, length) = (packet.next_hop(), length(packet));
-            let Some(head) = packet.data_mut().first_chunk_mut::<HEADER_LEN>() else { return gone };
-            let Some(adjacency) = network.get(head, number) else { return gone };
-            let Some(to) = lines.get(usize::from(adjacency.output)) else { return gone };
-            let mut lane = to.lane;
-            if TIED && lane >= u32::from(*own_lines) {
-                let path = tied[gone];
-                if path >= *paths {
-                    return gone;
-                }
-                lane += u32::from(path);
-            }
-            let Some(lane) = lanes.get_mut(lane as usize) else { return gone };
-            if !lane.take::<NUMBERED>(head, (number, to.port, length)) {
+/// Lets packets go by their lanes, up to the first that is not of this network protocol or whose lane is not known or has no
+/// room. How many went. `tied`: the paths of their flowlets if these matter; `bins`: their outlets.
+#[inline(never)]
+fn pass<const TIED: bool, const NUMBERED: bool>(
+    packets: &mut [Packet],
+    tied: &[u16],
+    bins: &mut [u16],
+    maps: &mut Maps<'_>,
+) -> usize {
+    let Maps { network, lines, lanes, own_lines, paths } = maps;
+    let all = packets.len();
+    let (bins, tied) = (&mut bins[..all], if TIED { &tied[..all] } else { &[] });
+    for (gone, packet) in packets.iter_mut().enumerate() {
+        let (number, length) = (packet.next_hop(), length(packet));
+        let Some(head) = packet.data_mut().first_chunk_mut::<HEADER_LEN>() else { return gone };
+        let Some(adjacency) = network.get(head, number) else { return gone };
+        let Some(to) = lines.get(usize::from(adjacency.output)) else { return gone };
+        let mut lane = to.lane;
+        if TIED && lane >= u32::from(*own_lines) {
+            let path = tied[gone];
+            if path >= *paths {
                 return gone;
             }
-            bins[gone] = lane.outlet;
+            lane += u32::from(path);
         }
-        all
+        let Some(lane) = lanes.get_mut(lane as usize) else { return gone };
+        if !lane.take::<NUMBERED>(head, (number, to.port, length)) {
+            return gone;
+        }
+        bins[gone] = lane.outlet;
     }
+    all
+}
 
-    /// Takes the hashes of all flows, and sees to it that what is known of their flowlets is near by when it is asked for.
-    #[inline(never)]
-    fn hash(&self, flows: &mut [u32], table: Option<&FlowletTable>) {
-        match table {
-            None => self.packets.iter().zip(flows).for_each(|(packet, hash)| *hash = flow(packet)),
-            Some(table) => {
-                for (packet, hash) in self.packets.iter().zip(flows) {
-                    *hash = flow(packet);
-                    if let Some(entry) = table.at(*hash) {
-                        epoch::prefetch(std::slice::from_ref(entry), 0);
-                    }
+/// Takes the hashes of all flows, and sees to it that what is known of their flowlets is near by when it is asked for.
+#[inline(never)]
+fn hash(packets: &[Packet], flows: &mut [u32], table: Option<&FlowletTable>) {
+    match table {
+        None => packets.iter().zip(flows).for_each(|(packet, hash)| *hash = flow(packet)),
+        Some(table) => {
+            for (packet, hash) in packets.iter().zip(flows) {
+                *hash = flow(packet);
+                if let Some(entry) = table.at(*hash) {
+                    epoch::prefetch(std::slice::from_ref(entry), 0);
                 }
             }
         }
@@ -244,45 +232,54 @@ impl Switch {
         now: Nanos,
         out: &mut Out<'_>,
     ) -> Batch {
+        let packets = batch.as_mut_slice();
+        let mut bins = std::mem::take(&mut self.scratch);
         let mut flows = std::mem::take(&mut self.ways.flows);
-        let (mut bins, mut paths) = ([self.rest(); Batch::MAX], [0; Batch::MAX]);
-        let count = batch.len();
-        let mut left =
-            Packets { packets: batch.as_mut_slice(), flows: &[], paths: &mut paths, bins: &mut bins };
+        let mut tied = std::mem::take(&mut self.ways.tied);
         if ties != Ties::None {
-            left.hash(&mut flows, self.chooser.flowlets().as_deref());
-            left.flows = &flows[..count];
-            if let Some(table) = self.chooser.flowlets() {
-                table.paths(left.flows, now, left.paths);
+            let table = self.chooser.flowlets();
+            hash(packets, &mut flows, table.as_deref());
+            if let Some(table) = table {
+                table.paths(&flows[..packets.len()], now, &mut tied);
             }
         }
+        // The bits that the bins of all packets have, and those that any has. Whom a lane takes goes where the packet went
+        // for which it got room.
+        let (mut every, mut any, mut at) = (u16::MAX, 0, 0);
         loop {
-            let gone = self.pass(ties, &mut left, all);
-            left.skip(gone);
-            let Some(packet) = left.packets.first_mut() else { break };
-            let flow = left.flows.first().copied().unwrap_or_default();
-            left.bins[0] = self.one(packet, (ties, flow), all, now).unwrap_or(self.rest());
-            left.skip(1);
+            at += self.pass(ties, &mut packets[at..], &tied[at..], &mut bins[at..], all);
+            let Some(packet) = packets.get_mut(at) else { break };
+            let flow = if ties == Ties::None { 0 } else { flows[at] };
+            let bin = self.one(packet, (ties, flow), all, now).unwrap_or(self.rest());
+            bins[at] = bin;
+            (every, any, at) = (every & bin, any | bin, at + 1);
             if let Some(table) = self.chooser.flowlets() {
-                table.follow(flow, left.flows, left.paths);
+                table.follow(flow, &flows[at..packets.len()], &mut tied[at..]);
             }
         }
         self.ways.flows = flows;
+        self.ways.tied = tied;
         while let Some(place) = self.ways.used.pop() {
             self.count(place as usize, now);
             self.ways.lanes[place as usize].gone = FULL;
             self.ways.grants[place as usize].is_used = false;
         }
-        let bins_of = || bins.iter().take(count);
-        let bounds =
-            (bins_of().fold(u16::MAX, |all, bin| all & bin), bins_of().fold(0, |any, bin| any | bin));
-        self.deal(batch, &bins, bounds, out)
+        let rest = self.deal(batch, &bins, (every, any), out);
+        self.scratch = bins;
+        rest
     }
 
     /// Lets packets go whose lanes have room; how many.
     #[inline(always)]
-    fn pass(&mut self, ties: Ties, left: &mut Packets<'_>, all: Adjacencies<'_>) -> usize {
-        let Some(network) = left.packets.first().and_then(|packet| all.network(packet)) else { return 0 };
+    fn pass(
+        &mut self,
+        ties: Ties,
+        packets: &mut [Packet],
+        tied: &[u16],
+        bins: &mut [u16],
+        all: Adjacencies<'_>,
+    ) -> usize {
+        let Some(network) = packets.first().and_then(|packet| all.network(packet)) else { return 0 };
         let mut maps = Maps {
             network,
             lines: &self.lines,
@@ -291,9 +288,9 @@ impl Switch {
             paths: self.ways.paths,
         };
         match ties {
-            Ties::None if self.is_strict => left.pass::<false, true>(&mut maps),
-            Ties::None => left.pass::<false, false>(&mut maps),
-            Ties::Flowlet => left.pass::<true, false>(&mut maps),
+            Ties::None if self.is_strict => pass::<false, true>(packets, tied, bins, &mut maps),
+            Ties::None => pass::<false, false>(packets, tied, bins, &mut maps),
+            Ties::Flowlet => pass::<true, false>(packets, tied, bins, &mut maps),
             Ties::Flow => 0,
         }
     }
@@ -311,14 +308,19 @@ impl Switch {
     pub(super) fn deal(
         &mut self,
         batch: Batch,
-        bins: &[u16; Batch::MAX],
+        bins: &[u16],
         (every, any): (u16, u16),
         out: &mut Out<'_>,
     ) -> Batch {
         let rest = usize::from(self.rest());
         let (lowest, highest) = (usize::from(every), usize::from(any).min(rest + 1));
-        if lowest == highest && highest < rest {
-            out.emit(lowest, batch);
+        // All to one place, and what stands in `bins` need not be looked at.
+        if lowest == highest {
+            match highest {
+                place if place < rest => out.emit(place, batch),
+                place if place == rest => return batch,
+                place => self.bins[place] = batch,
+            }
             return Batch::empty();
         }
         if !batch.is_empty() {
@@ -382,7 +384,8 @@ impl Switch {
         let outlet = self.outlet_of.get(usize::from(link)).copied().filter(|&outlet| outlet != NONE)?;
         let is_relayed = !self.is_mesh || link != node;
         let header = self.headers.get(usize::from(node))?[usize::from(is_relayed)];
-        self.outlets.get_mut(usize::from(outlet))?.charge(length);
+        self.outlets.get_mut(usize::from(outlet))?.charge_many(1, length, now);
+        self.calm = self.calm.saturating_sub(length);
         let Traffic { to_relays, direct, .. } = &mut self.traffic;
         if is_relayed { to_relays } else { direct }.add(length);
         let numbers = self.numbers.get_mut(usize::from(node)).filter(|_| self.is_strict);
@@ -431,7 +434,8 @@ impl Switch {
         if packets == 0 {
             return;
         }
-        self.outlets[usize::from(lane.outlet)].charge_many(packets, bytes);
+        self.outlets[usize::from(lane.outlet)].charge_many(packets, bytes, now);
+        self.calm = self.calm.saturating_sub(bytes);
         let traffic = &mut self.traffic;
         let Some(run) = run else { return traffic.own.add_many(packets, bytes) };
         if is_relayed { &mut traffic.to_relays } else { &mut traffic.direct }.add_many(packets, bytes);
