@@ -28,8 +28,11 @@ impl Bucket {
     /// Lets time pass until `now`, in nanoseconds. Time does not run backwards.
     #[inline]
     pub fn advance(&mut self, now: u64) {
-        let elapsed = now.saturating_sub(self.last);
-        self.last += elapsed;
+        if now <= self.last {
+            return;
+        }
+        let elapsed = now - self.last;
+        self.last = now;
         self.level = self.level.saturating_sub(elapsed.saturating_mul(self.drain));
     }
 

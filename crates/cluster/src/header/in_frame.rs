@@ -62,12 +62,6 @@ impl Glance {
         (self.back & !(SEQUENCES - 1)) | (sequence % SEQUENCES)
     }
 
-    /// The adjacency of a header, of which nothing else is asked.
-    #[inline(always)]
-    pub fn adjacency_of(frame: &[u8; LEN]) -> u32 {
-        u32::from_be_bytes([frame[2], frame[3], frame[4], frame[5]]) % ADJACENCIES
-    }
-
     /// As [`Header::phase`].
     #[inline(always)]
     pub fn phase(&self) -> Phase {

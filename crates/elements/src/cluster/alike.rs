@@ -123,6 +123,7 @@ impl<const STRICT: bool> Work for PassOut<'_, STRICT> {
         let PassOut { packets: all, like, network } = self;
         let [a, b, c] = like.glance.words().map(V::splat);
         let [mask_a, mask_b, mask_c] = Glance::ALIKE.map(V::splat);
+        let [adjacency_a, adjacency_b, _] = Glance::ADJACENCY.map(V::splat);
         let (protocol, mask_d) = (V::splat(network.ethertype_word()), V::splat(0xffff));
         // The last word of each, in the order in which its bits count.
         let first = like.glance.numbered(like.next);
@@ -136,9 +137,10 @@ impl<const STRICT: bool> Work for PassOut<'_, STRICT> {
             if !differs.is_zero() {
                 break;
             }
-            for (i, head) in heads.into_iter().enumerate() {
-                let adjacency =
-                    head.first_chunk().and_then(|head| network.list_at(Glance::adjacency_of(head)));
+            // The upper four bits stand in the last octet of the first word, the others in the first two of the second.
+            let numbers = ((x & adjacency_a) | (y & adjacency_b)).swap_bytes().swap_halves().to_array();
+            for (i, (head, number)) in heads.into_iter().zip(numbers).enumerate() {
+                let adjacency = network.list_at(number);
                 let Some(adjacency) = adjacency.filter(|adjacency| adjacency.output == like.line) else {
                     partly = i;
                     break 'all;

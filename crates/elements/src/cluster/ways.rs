@@ -9,8 +9,7 @@ use super::outlet::length;
 use super::settings::Settings;
 use super::status::Traffic;
 use super::switch::{Adjacencies, Destination, NONE, Network, Switch};
-use crate::flow_hash::flowlet_hash;
-use cluster::flowlet::{DIRECT, FlowletTable};
+use crate::flow_hash::{flowlet_hash, flowlet_hashes};
 use cluster::header::{ADJACENCIES, LEN, Template};
 use cluster::path::{Order, Policy, Run};
 use graph::{Nanos, Out};
@@ -169,22 +168,6 @@ fn pass<const TIED: bool, const NUMBERED: bool>(
     all
 }
 
-/// Takes the hashes of all flows, and sees to it that what is known of their flowlets is near by when it is asked for.
-#[inline(never)]
-fn hash(packets: &[Packet], flows: &mut [u32], table: Option<&FlowletTable>) {
-    match table {
-        None => packets.iter().zip(flows).for_each(|(packet, hash)| *hash = flow(packet)),
-        Some(table) => {
-            for (packet, hash) in packets.iter().zip(flows) {
-                *hash = flow(packet);
-                if let Some(entry) = table.at(*hash) {
-                    epoch::prefetch(std::slice::from_ref(entry), 0);
-                }
-            }
-        }
-    }
-}
-
 impl Lane {
     /// Lets a packet go, if there is room: adjacency, port, length.
     #[inline(always)]
@@ -237,9 +220,8 @@ impl Switch {
         let mut flows = std::mem::take(&mut self.ways.flows);
         let mut tied = std::mem::take(&mut self.ways.tied);
         if ties != Ties::None {
-            let table = self.chooser.flowlets();
-            hash(packets, &mut flows, table.as_deref());
-            if let Some(table) = table {
+            flowlet_hashes(packets, &mut flows);
+            if let Some(table) = self.chooser.flowlets() {
                 table.paths(&flows[..packets.len()], now, &mut tied);
             }
         }
@@ -249,6 +231,10 @@ impl Switch {
         loop {
             at += self.pass(ties, &mut packets[at..], &tied[at..], &mut bins[at..], all);
             let Some(packet) = packets.get_mut(at) else { break };
+            if let Some(outlet) = self.renew(packet, (ties, tied[at]), all, now) {
+                (every, any) = (every & outlet, any | outlet);
+                continue;
+            }
             let flow = if ties == Ties::None { 0 } else { flows[at] };
             let bin = self.one(packet, (ties, flow), all, now).unwrap_or(self.rest());
             bins[at] = bin;
@@ -332,7 +318,35 @@ impl Switch {
         std::mem::take(&mut self.bins[rest])
     }
 
-    /// Lets a packet go whose lane has no room, or that has no lane; its outlet, or `None` if it is not usual.
+    /// Gives the lane of a packet room, if it has none, and can have some; its outlet. `path`: that of its flowlet.
+    #[inline]
+    fn renew(
+        &mut self,
+        packet: &Packet,
+        (ties, path): (Ties, u16),
+        all: Adjacencies<'_>,
+        now: Nanos,
+    ) -> Option<u16> {
+        let to = self.destination(packet, all)?;
+        let path = if ties == Ties::Flowlet && to.node != self.me { path } else { 0 };
+        if ties == Ties::Flow || path >= self.ways.paths {
+            return None;
+        }
+        let place = to.lane as usize + usize::from(path);
+        let is_full = self.ways.lanes.get(place)?.gone & FULL != 0;
+        if is_full { self.grant(place, to, (ties, path), now) } else { None }
+    }
+
+    /// The line that a packet is for, if it is usual.
+    #[inline]
+    fn destination(&self, packet: &Packet, all: Adjacencies<'_>) -> Option<Destination> {
+        let number = packet.next_hop();
+        let head = packet.head::<HEADER_LEN>(0)?;
+        let adjacency = all.of(head).get(number as usize).filter(|_| number < ADJACENCIES)?;
+        self.lines.get(usize::from(adjacency.output)).copied()
+    }
+
+    /// Lets a packet go that is tied and whose lane can have no room, or that has none; its outlet, or `None` if it is not usual.
     #[inline(never)]
     fn one(
         &mut self,
@@ -341,41 +355,25 @@ impl Switch {
         all: Adjacencies<'_>,
         now: Nanos,
     ) -> Option<u16> {
+        let to = self.destination(packet, all).filter(|_| ties != Ties::None)?;
         let (number, length) = (packet.next_hop(), length(packet));
-        let head = packet.data_mut().first_chunk_mut::<HEADER_LEN>()?;
-        let adjacency = all.of(head).get(number as usize).filter(|_| number < ADJACENCIES)?;
-        let to = *self.lines.get(usize::from(adjacency.output))?;
-        let is_own = to.node == self.me;
-        let path = match ties {
-            _ if is_own => Some(DIRECT),
-            Ties::Flowlet => self.chooser.flowlet(flow),
-            Ties::Flow => None,
-            Ties::None => Some(DIRECT),
-        };
-        let granted = path.filter(|path| *path < self.ways.paths).and_then(|path| {
-            let place = to.lane as usize + usize::from(path);
-            self.grant(place, to, (ties, path), now)?;
-            Some(place)
-        });
-        let (outlet, header, sequence) = match granted {
-            Some(place) => {
-                let lane = self.ways.lanes.get_mut(place)?;
-                let sequence = if self.is_strict { (lane.gone >> 32) as u32 } else { 0 };
-                lane.gone += 1 << 32 | u64::from(length);
-                (lane.outlet, lane.header, sequence)
-            }
-            None if ties == Ties::None => return None,
-            None => {
-                let link = match ties {
-                    Ties::Flow => self.chooser.choose(to.node, length, flow),
-                    _ => self.chooser.follow(to.node, length, flow, path),
-                };
-                self.alone(to.node, link?, length, now)?
-            }
-        };
-        if !is_own {
-            head[..LEN].copy_from_slice(&header.to_port(to.port).bytes(number, sequence));
+        if to.node == self.me {
+            let place = to.lane as usize;
+            self.grant(place, to, (ties, 0), now)?;
+            let lane = self.ways.lanes.get_mut(place)?;
+            lane.gone += 1 << 32 | u64::from(length);
+            return Some(lane.outlet);
         }
+        let link = match ties {
+            Ties::Flow => self.chooser.choose(to.node, length, flow),
+            _ => {
+                let path = self.chooser.flowlet(flow);
+                self.chooser.follow(to.node, length, flow, path)
+            }
+        };
+        let (outlet, header, sequence) = self.alone(to.node, link?, length, now)?;
+        let head = packet.data_mut().first_chunk_mut::<HEADER_LEN>()?;
+        head[..LEN].copy_from_slice(&header.to_port(to.port).bytes(number, sequence));
         Some(outlet)
     }
 
@@ -392,35 +390,40 @@ impl Switch {
         Some((outlet, header, numbers.map_or(0, |numbers| numbers.number(link.into(), now))))
     }
 
-    /// Gives a lane room, if it can have some.
-    fn grant(&mut self, place: usize, to: Destination, (ties, path): (Ties, u16), now: Nanos) -> Option<()> {
+    /// Gives a lane room, if it can have some; its outlet.
+    fn grant(&mut self, place: usize, to: Destination, (ties, path): (Ties, u16), now: Nanos) -> Option<u16> {
         self.count(place, now);
         let Ways { lanes, grants, used, .. } = &mut self.ways;
         let (lane, grant) = (lanes.get_mut(place)?, grants.get_mut(place)?);
-        let (left, sequence);
+        let (mut left, mut sequence) = (ENOUGH, 0);
         if to.node == self.me {
-            (lane.outlet, lane.is_remote, left, sequence) = (to.port.into(), false, ENOUGH, 0);
-            *grant = Grant { node: to.node, is_used: grant.is_used, ..Grant::default() };
+            (lane.outlet, grant.node) = (to.port.into(), to.node);
         } else {
             let run = match ties {
                 Ties::Flowlet => self.chooser.flowlet_run(to.node, path)?,
                 _ => self.chooser.run(to.node)?,
             };
-            let outlet = self.outlet_of.get(usize::from(run.link)).copied();
-            lane.outlet = outlet.filter(|&outlet| outlet != NONE)?;
-            lane.is_remote = true;
-            let is_relayed = !self.is_mesh || run.link != to.node;
-            lane.header = self.headers.get(usize::from(to.node))?[usize::from(is_relayed)];
-            let numbers = self.numbers.get(usize::from(to.node)).filter(|_| self.is_strict);
-            (left, sequence) = (run.left, numbers.map_or(0, |numbers| numbers.next()));
-            *grant = Grant { run: Some(run), node: to.node, is_relayed, ..*grant };
+            // Where a link leads does not change.
+            if grant.run.is_none_or(|before| before.link != run.link) {
+                let outlet = self.outlet_of.get(usize::from(run.link)).copied();
+                lane.outlet = outlet.filter(|&outlet| outlet != NONE)?;
+                lane.is_remote = true;
+                grant.is_relayed = !self.is_mesh || run.link != to.node;
+                grant.node = to.node;
+                lane.header = self.headers.get(usize::from(to.node))?[usize::from(grant.is_relayed)];
+            }
+            grant.run = Some(run);
+            if self.is_strict {
+                sequence = self.numbers.get(usize::from(to.node))?.next();
+            }
+            left = run.left;
         }
         lane.gone = u64::from(sequence) << 32 | (FULL - left.clamp(1, ENOUGH) as u64);
         grant.counted = lane.gone;
         if !std::mem::replace(&mut grant.is_used, true) {
             used.push(place as u32);
         }
-        Some(())
+        Some(lane.outlet)
     }
 
     /// Counts what has gone by a lane.
