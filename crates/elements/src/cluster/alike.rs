@@ -90,19 +90,17 @@ pub fn pass_out<const STRICT: bool>(packets: &mut [Packet], like: &Alike, networ
     let most = if STRICT { like.room.min(packets.len()).min(before_first) } else { packets.len() };
     let packets = &mut packets[..most];
     let mut passed = four(PassOut::<STRICT> { packets, like, network });
-    // A batch has fewer packets than there are numbers.
-    let mut next = like.next + passed.packets as u32;
     for packet in &mut packets[passed.packets..] {
         let length = length(packet);
         let Some(head) = packet.data_mut().first_chunk_mut::<HEADER_LEN>() else { break };
         let Some(glance) = head.first_chunk().map(Glance::new) else { break };
+        let next = like.next + passed.packets as u32;
         if !glance.is_like(&like.glance) || (STRICT && glance.sequence() != next) {
             break;
         }
         let adjacency = network.get(head, glance.adjacency());
         let Some(adjacency) = adjacency.filter(|adjacency| adjacency.output == like.line) else { break };
         head[..LEN].copy_from_slice(&adjacency.header[..LEN]);
-        next += 1;
         passed.bytes += length;
         passed.packets += 1;
     }
