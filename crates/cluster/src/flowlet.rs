@@ -61,6 +61,7 @@ impl FlowletTable {
 
     /// [`FlowletTable::path`] for the packets of a batch, which are there at `now`: [`NONE`] where it says `None`, and then it is
     /// to be asked again when the packet's turn has come.
+    #[inline(never)]
     pub fn paths(&mut self, flows: &[u32], now: u64, paths: &mut [u16]) {
         let (now, gap, last) = ((now >> TICK) as u32, self.gap, self.entries.len() - 1);
         for (flow, path) in flows.iter().zip(paths) {

@@ -169,12 +169,18 @@ impl PathChooser {
 
     /// Sets what this worker may fill of a link, in bits per second: its rate, less what others send on it; 0 if it is down.
     pub fn set_link_rate(&mut self, link: u16, rate: u64) {
-        self.links[usize::from(link)].set_rate(filled(rate, self.config.fill));
+        let (now, rate) = (self.now, filled(rate, self.config.fill));
+        let bucket = &mut self.links[usize::from(link)];
+        bucket.advance(now);
+        bucket.set_rate(rate);
     }
 
     /// Sets what the paper's rule sends directly to each node at most, in bits per second: R/N.
     pub fn set_quota(&mut self, rate: u64) {
-        self.quotas.iter_mut().for_each(|quota| quota.set_rate(rate));
+        for quota in &mut self.quotas {
+            quota.advance(self.now);
+            quota.set_rate(rate);
+        }
     }
 
     /// Changes δ, in nanoseconds.
@@ -183,20 +189,16 @@ impl PathChooser {
     }
 
     /// Lets time pass until `now`, in nanoseconds. Once for each batch.
+    #[inline]
     pub fn advance(&mut self, now: u64) {
+        // Buckets drain when they are looked at.
         self.now = self.now.max(now);
-        if self.config.policy == Policy::Adaptive || self.flowlets.is_some() {
-            self.links.iter_mut().for_each(|bucket| bucket.advance(now));
-        }
-        if self.config.policy == Policy::DirectVlb {
-            self.quotas.iter_mut().for_each(|bucket| bucket.advance(now));
-        }
     }
 
     /// Counts what this worker relays on a link: room that is taken.
     #[inline]
     pub fn relayed(&mut self, link: u16, bytes: u32) {
-        self.links[usize::from(link)].add(bytes);
+        self.links[usize::from(link)].add(self.now, bytes);
     }
 
     /// The link that a packet of `len` bytes to node `to` takes, `None` if there is none. `flow` is a hash of its flow.
@@ -212,7 +214,7 @@ impl PathChooser {
                 self.by_flowlet(to, len, flow, path)
             }
         }?;
-        self.links[link].add(len);
+        self.links[link].add(self.now, len);
         Some(link as u16)
     }
 
@@ -236,15 +238,15 @@ impl PathChooser {
 
     /// What may go directly to node `to`, in what is left of the link there.
     #[inline]
-    pub fn direct_run(&self, to: u16) -> Option<Run> {
+    pub fn direct_run(&mut self, to: u16) -> Option<Run> {
         let node = usize::from(to);
         let bucket = match self.config.policy {
-            Policy::Adaptive => self.links.get(node),
-            Policy::DirectVlb => self.quotas.get(node),
+            Policy::Adaptive => self.links.get_mut(node),
+            Policy::DirectVlb => self.quotas.get_mut(node),
             _ => None,
         };
         let bucket = bucket.filter(|_| self.direct.get(node) == Some(&true))?;
-        let room = self.config.slack.saturating_sub(bucket.level());
+        let room = self.config.slack.saturating_sub(bucket.level(self.now));
         let left = room.min(1 << 29) as i32;
         (left > 0).then_some(Run { link: to, left, kind: Kind::Fills })
     }
@@ -255,10 +257,10 @@ impl PathChooser {
         let (to, link) = (usize::from(to), usize::from(run.link));
         match run.kind {
             Kind::Split => self.spread.charge(to, link, bytes),
-            Kind::Fills if self.config.policy == Policy::DirectVlb => self.quotas[to].add(bytes),
+            Kind::Fills if self.config.policy == Policy::DirectVlb => self.quotas[to].add(self.now, bytes),
             Kind::Fills => {}
         }
-        self.links[link].add(bytes);
+        self.links[link].add(self.now, bytes);
     }
 
     /// The path that the flowlet of a packet is on: [`DIRECT`], or one more than the number of a link; `None` if it begins
@@ -276,7 +278,7 @@ impl PathChooser {
     }
 
     /// The way that packets to node `to` take from now on whose flowlets are on `path`, if they may stay there.
-    pub fn flowlet_run(&self, to: u16, path: u16) -> Option<Run> {
+    pub fn flowlet_run(&mut self, to: u16, path: u16) -> Option<Run> {
         let link = path.checked_sub(1).unwrap_or(to);
         let direct = if link == to { self.direct_run(to) } else { None };
         direct.or_else(|| {
@@ -289,7 +291,7 @@ impl PathChooser {
     #[inline]
     pub fn follow(&mut self, to: u16, len: u32, flow: u32, path: Option<u16>) -> Option<u16> {
         let link = self.by_flowlet(to.into(), len, flow, path)?;
-        self.links[link].add(len);
+        self.links[link].add(self.now, len);
         Some(link as u16)
     }
 
@@ -307,9 +309,9 @@ impl PathChooser {
     #[inline]
     fn goes_directly(&mut self, to: usize, len: u32, slack: u32) -> bool {
         match self.config.policy {
-            Policy::Adaptive => self.direct[to] && self.links[to].level() < slack,
-            Policy::DirectVlb if self.direct[to] && self.quotas[to].level() < slack => {
-                self.quotas[to].add(len);
+            Policy::Adaptive => self.direct[to] && self.links[to].level(self.now) < slack,
+            Policy::DirectVlb if self.direct[to] && self.quotas[to].level(self.now) < slack => {
+                self.quotas[to].add(self.now, len);
                 true
             }
             _ => false,

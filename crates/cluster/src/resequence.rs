@@ -10,6 +10,8 @@
 //! Nothing is delivered twice or out of order. What cannot be delivered is handed back with a name. The state is one window of
 //! slots, whatever arrives.
 
+mod runs;
+
 use std::collections::VecDeque;
 
 use thiserror::Error;
@@ -466,7 +468,7 @@ impl<T> Resequencer<T> {
         }
     }
 
-    #[inline]
+    #[inline(always)]
     fn deliver(&mut self, item: T, out: &mut Vec<T>) {
         self.pass_next();
         out.push(item);

@@ -28,20 +28,31 @@ impl Bucket {
     /// Lets time pass until `now`, in nanoseconds. Time does not run backwards.
     #[inline]
     pub fn advance(&mut self, now: u64) {
-        let elapsed = now.saturating_sub(self.last);
-        self.last += elapsed;
+        if now <= self.last {
+            return;
+        }
+        let elapsed = now - self.last;
+        self.last = now;
         self.level = self.level.saturating_sub(elapsed.saturating_mul(self.drain));
     }
 
-    /// Puts in what was sent.
+    /// Puts in what is sent at `now`.
     #[inline]
-    pub fn add(&mut self, bytes: u32) {
+    pub fn add(&mut self, now: u64, bytes: u32) {
+        self.advance(now);
         self.level = self.level.saturating_add(u64::from(bytes) << 32);
     }
 
-    /// Bytes that it holds.
+    /// Bytes that it holds at `now`.
     #[inline]
-    pub fn level(&self) -> u32 {
+    pub fn level(&mut self, now: u64) -> u32 {
+        self.advance(now);
+        self.last_level()
+    }
+
+    /// Bytes that it held when it was last asked, or something was put in.
+    #[inline]
+    pub fn last_level(&self) -> u32 {
         (self.level >> 32) as u32
     }
 }
@@ -105,20 +116,18 @@ mod tests {
     #[test]
     fn a_bucket_drains_at_its_rate() {
         let mut bucket = Bucket::new(8_000_000_000);
-        bucket.add(1000);
-        assert_eq!(bucket.level(), 1000);
-        bucket.advance(400);
-        assert_eq!(bucket.level(), 600);
-        bucket.advance(300);
-        assert_eq!(bucket.level(), 600, "time does not run backwards");
+        bucket.add(0, 1000);
+        assert_eq!(bucket.level(0), 1000);
+        assert_eq!(bucket.level(400), 600);
+        assert_eq!(bucket.level(300), 600, "time does not run backwards");
         bucket.set_rate(800_000_000);
-        bucket.advance(1400);
-        assert_eq!(bucket.level(), 500);
-        bucket.advance(u64::MAX);
-        assert_eq!(bucket.level(), 0);
-        bucket.add(u32::MAX);
-        bucket.add(u32::MAX);
-        assert_eq!(bucket.level(), u32::MAX, "it does not overflow");
+        assert_eq!(bucket.level(1400), 500);
+        bucket.add(10_000, 100);
+        assert_eq!(bucket.level(10_000), 100, "what drained before is not for what comes later");
+        assert_eq!(bucket.level(u64::MAX), 0);
+        bucket.add(0, u32::MAX);
+        bucket.add(0, u32::MAX);
+        assert_eq!(bucket.level(0), u32::MAX, "it does not overflow");
     }
 
     proptest! {
@@ -129,10 +138,9 @@ mod tests {
             let (mut level, mut now) = (0.0f64, 0);
             for (gap, bytes) in events {
                 now += gap;
-                bucket.advance(now);
                 level = (level - gap as f64 * rate as f64 / 8e9).max(0.0);
-                prop_assert!((f64::from(bucket.level()) - level).abs() <= 1.0);
-                bucket.add(bytes);
+                prop_assert!((f64::from(bucket.level(now)) - level).abs() <= 1.0);
+                bucket.add(now, bytes);
                 level += f64::from(bytes);
             }
         }

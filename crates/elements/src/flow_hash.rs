@@ -1,5 +1,7 @@
 //! Numbers that tell flows apart: for the choice of a worker, and of a member of a group of next hops.
 
+use packet::Packet;
+use packet::lanes::{Lanes, Work, widest};
 use packet::wire::{ethernet, ipv4, ipv6};
 
 const UDP_LITE: u8 = 136;
@@ -32,29 +34,97 @@ pub(crate) fn flow_hash(frame: &[u8]) -> u32 {
     hash.unwrap_or_else(|| Mixer::new().bytes(addresses).finish())
 }
 
-/// A number that is the same for all packets of a flow, to find a flow in a small table: one multiplication for what is most
-/// frequent, TCP and UDP in IPv4 without options, not tagged. For all else [`flow_hash`].
+/// Of [`flowlet_hash`]: odd and without a pattern, from the fractions of pi and of the golden ratio.
+const KEYS: [u32; 3] = [0x243f_6a89, 0x9e37_79b9, 0x85a3_08d3];
+/// For what is last, ports, to reach all bits, too.
+const LAST_KEY: u32 = 0xd6e8_fe87;
+/// EtherType, version and length of the header, as they stand in a frame from byte 12 on, and which bits of a little-endian
+/// word these are.
+const PLAIN_IPV4: [u32; 2] = [0x0045_0008, 0x00ff_ffff];
+/// More fragments, and which one this is: bits of the little-endian word from byte 20 on.
+const FRAGMENT: u32 = 0x0000_ff3f;
+/// Bytes that say what flow it is.
+const PLAIN_LEN: usize = 14 + ipv4::MIN_HEADER_LEN + 4;
+
+/// A number that is the same for all packets of a flow, to find a flow in a small table: four multiplications for what is
+/// most frequent, TCP and UDP in IPv4 without options, not tagged. For all else [`flow_hash`].
 #[inline(always)]
 pub(crate) fn flowlet_hash(frame: &[u8]) -> u32 {
-    // Odd and without a pattern: the fractions of pi and of the golden ratio.
-    const KEYS: [u64; 2] = [0x243f_6a88_85a3_08d3, 0x9e37_79b9_7f4a_7c15];
-    const LEN: usize = 14 + ipv4::MIN_HEADER_LEN + 4;
-    let Some(head) = frame.first_chunk::<LEN>() else { return flow_hash(frame) };
-    // EtherType, version and length of the header; more fragments, and which one this is.
-    const KIND: [u32; 2] = [0x0800_4500, 0xffff_ff00];
-    const FRAGMENT: u16 = 0x3fff;
-    let kind = u32::from_ne_bytes([head[12], head[13], head[14], head[15]]);
-    let fragment = u16::from_ne_bytes([head[20], head[21]]);
-    let is_whole = kind & KIND[1].to_be() == KIND[0].to_be() && fragment & FRAGMENT.to_be() == 0;
-    if !is_whole || !matches!(head[23], ipv4::TCP | ipv4::UDP) {
+    let Some(head) = frame.first_chunk::<PLAIN_LEN>() else { return flow_hash(frame) };
+    let word = |at: usize| u32::from_le_bytes([head[at], head[at + 1], head[at + 2], head[at + 3]]);
+    let is_plain = word(12) & PLAIN_IPV4[1] == PLAIN_IPV4[0] && word(20) & FRAGMENT == 0;
+    if !is_plain || !matches!(head[23], ipv4::TCP | ipv4::UDP) {
         return flow_hash(frame);
     }
-    let [.., a, b, c, d, e, f, g, h, i, j, k, l] = *head;
-    let addresses = u64::from_ne_bytes([a, b, c, d, e, f, g, h]) ^ KEYS[0];
-    let rest = u64::from(head[23]) << 32 | u64::from(u32::from_ne_bytes([i, j, k, l]));
-    let product = u128::from(addresses) * u128::from(rest ^ KEYS[1]);
-    let folded = product as u64 ^ (product >> 64) as u64;
-    (folded ^ folded >> 32) as u32
+    let mut hash = word(20) >> 24;
+    for (word, key) in [word(26), word(30), word(34)].into_iter().zip(KEYS) {
+        hash = (hash ^ word).wrapping_mul(key);
+        hash ^= hash >> 16;
+    }
+    hash = hash.wrapping_mul(LAST_KEY);
+    hash ^ hash >> 16
+}
+
+/// For each packet the hash of its flow: that of the device if there is one, else [`flowlet_hash`].
+#[inline(never)]
+pub(crate) fn flowlet_hashes(packets: &[Packet], hashes: &mut [u32]) {
+    widest(FlowletHashes { packets, hashes });
+}
+
+struct FlowletHashes<'a> {
+    packets: &'a [Packet],
+    hashes: &'a mut [u32],
+}
+
+impl Work for FlowletHashes<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<V: Lanes<N>, const N: usize>(self) {
+        let (groups, rest) = self.packets.as_chunks::<N>();
+        let (group_hashes, rest_hashes) = self.hashes[..self.packets.len()].as_chunks_mut::<N>();
+        for (packets, hashes) in groups.iter().zip(group_hashes) {
+            match plain::<V, N>(packets) {
+                Some(of_all) => *hashes = of_all,
+                None => hash_each(packets, hashes),
+            }
+        }
+        hash_each(rest, rest_hashes);
+    }
+}
+
+#[inline(never)]
+fn hash_each(packets: &[Packet], hashes: &mut [u32]) {
+    for (packet, hash) in packets.iter().zip(hashes) {
+        *hash = match packet.flow_hash() {
+            0 => flowlet_hash(packet.data()),
+            known => known,
+        };
+    }
+}
+
+/// [`flowlet_hash`] of all, if all are of the most frequent kind and no device knows them.
+#[inline(always)]
+fn plain<V: Lanes<N>, const N: usize>(packets: &[Packet; N]) -> Option<[u32; N]> {
+    let known = V::from_array(packets.each_ref().map(Packet::flow_hash));
+    let (heads, _) = Packet::heads::<V, N, PLAIN_LEN>(packets, 0)?;
+    let rows = |at: usize| heads.map(|head| head[at..].first_chunk::<16>().unwrap_or(&[0; 16]));
+    let [_, kind, _, transport] = V::columns(rows(8));
+    let [_, source, destination, ports] = V::columns(rows(22));
+    let protocol = transport & V::splat(0xff << 24);
+    let [tcp, udp] = [ipv4::TCP, ipv4::UDP].map(|number| V::splat(u32::from(number) << 24));
+    let is_other = (protocol.equal(tcp) | protocol.equal(udp)) ^ V::splat(u32::MAX);
+    let not_plain = (kind & V::splat(PLAIN_IPV4[1])) ^ V::splat(PLAIN_IPV4[0]);
+    if !(known | is_other | not_plain | (transport & V::splat(FRAGMENT))).is_zero() {
+        return None;
+    }
+    let mut hash = protocol.swap_bytes();
+    for (word, key) in [source, destination, ports].into_iter().zip(KEYS) {
+        hash = (hash ^ word) * V::splat(key);
+        hash = hash ^ hash.high_halves();
+    }
+    hash = hash * V::splat(LAST_KEY);
+    Some((hash ^ hash.high_halves()).to_array())
 }
 
 fn word(bytes: &[u8], at: usize) -> Option<u16> {
@@ -179,5 +249,37 @@ mod tests {
         // Four in each on average; e^-4 of them have none if chance puts them there.
         let (none, most) = (seen.iter().filter(|&&n| n == 0).count(), seen.iter().max());
         assert!((200..400).contains(&none) && most < Some(&20), "{none} {most:?}");
+    }
+    #[test]
+    fn batches_have_the_hashes_of_their_packets() {
+        let (mut random, pool) = (Random::new(2), packet::Pool::heap(64, 256));
+        for round in 0..200 {
+            let packets: Vec<Packet> = (0..1 + random.below(40))
+                .map(|_| {
+                    let mut frame = vec![0; 60];
+                    frame.iter_mut().for_each(|byte| *byte = random.bits() as u8);
+                    frame[12..15].copy_from_slice(&[8, 0, 0x45]);
+                    frame[20..22].copy_from_slice(&[0x40, 0]);
+                    frame[23] = [ipv4::TCP, ipv4::UDP][random.below(2)];
+                    // Every other batch has packets that are not as most are.
+                    if round % 2 == 1 && random.below(8) == 0 {
+                        frame[[12, 14, 21, 23][random.below(4)]] ^= 1;
+                        frame.truncate(30 + random.below(31));
+                    }
+                    let mut packet = pool.packet(&frame).unwrap_or_else(|| unreachable!());
+                    if round % 4 == 3 && random.below(8) == 0 {
+                        packet.set_flow_hash(7);
+                    }
+                    packet
+                })
+                .collect();
+            let mut hashes = vec![0; packets.len()];
+            flowlet_hashes(&packets, &mut hashes);
+            for (packet, hash) in packets.into_iter().zip(hashes) {
+                let expected = if packet.flow_hash() == 7 { 7 } else { flowlet_hash(packet.data()) };
+                assert_eq!(hash, expected, "{:02x?}", packet.data());
+                packet.free();
+            }
+        }
     }
 }

@@ -2,6 +2,14 @@
 
 use super::{ADJACENCIES, Header, HeaderError, LEN, LOCAL_UNICAST, Phase, SEQUENCES, VERSION};
 
+/// The bits of the first 8 octets that say the adjacency.
+const ADJACENCY_BITS: u64 = (ADJACENCIES as u64 - 1) << 16;
+
+/// The octets of both numbers as three words, each read in little-endian order.
+const fn in_words(front: u64, back: u32) -> [u32; 3] {
+    [((front >> 32) as u32).swap_bytes(), (front as u32).swap_bytes(), back.swap_bytes()]
+}
+
 /// A header as it stands in a frame, whose fields are read when they are asked for: for who reads many.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Glance {
@@ -32,8 +40,26 @@ impl Glance {
     /// Whether this is the same as another but for adjacency and sequence number: packets of one stream for one line.
     #[inline(always)]
     pub fn is_like(&self, other: &Glance) -> bool {
-        let front = (self.front ^ other.front) & !(0xF_FFFF << 16);
+        let front = (self.front ^ other.front) & !ADJACENCY_BITS;
         front | u64::from((self.back ^ other.back) & !(SEQUENCES - 1)) == 0
+    }
+
+    /// Of [`Glance::words`] the bits that [`Glance::is_like`] compares.
+    pub const ALIKE: [u32; 3] = in_words(!(ADJACENCY_BITS), !(SEQUENCES - 1));
+
+    /// Of [`Glance::words`] the bits of the adjacency.
+    pub const ADJACENCY: [u32; 3] = in_words(ADJACENCY_BITS, 0);
+
+    /// The octets as three words, each read in little-endian order.
+    #[inline]
+    pub fn words(&self) -> [u32; 3] {
+        in_words(self.front, self.back)
+    }
+
+    /// The last word, read in big-endian order, of one that is like this and has this number.
+    #[inline]
+    pub fn numbered(&self, sequence: u32) -> u32 {
+        (self.back & !(SEQUENCES - 1)) | (sequence % SEQUENCES)
     }
 
     /// As [`Header::phase`].

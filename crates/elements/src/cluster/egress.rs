@@ -4,7 +4,7 @@ use super::losses::{self, STALE};
 use super::settings::Settings;
 use super::switch::{Adjacencies, Switch};
 use cluster::delay::DelaySpread;
-use cluster::header::{CLASSES, Glance, Header, LEN};
+use cluster::header::{CLASSES, Glance, Header, LEN, SEQUENCES};
 use cluster::path::Order;
 use cluster::resequence::{Counts, Reason, Rejected, Resequencer};
 use graph::{Nanos, Out};
@@ -24,21 +24,23 @@ pub struct Arrived {
     port: u8,
 }
 
-/// A packet that may have to wait.
+/// Packets that may have to wait, with numbers that follow each other.
 #[derive(Debug, Clone, Copy)]
 pub struct Early {
-    /// The number of its stream.
+    /// The number of their stream.
     pub stream: u32,
-    /// By which it came.
+    /// By which they came.
     pub path: u16,
-    /// Its input node.
+    /// Their input node.
     pub source: u16,
-    /// The line that it leaves by.
+    /// The line that they leave by.
     pub port: u8,
-    /// The life of its input node.
+    /// The life of their input node.
     pub incarnation: u8,
-    /// Its number.
+    /// The number of the first.
     pub sequence: u32,
+    /// How many they are.
+    pub count: usize,
 }
 
 /// What one worker of an input node sends here in one class.
@@ -235,6 +237,12 @@ impl Egress {
         stream.resequencer.held() > 0
     }
 
+    /// Nothing is to go out at the end of this call.
+    #[inline]
+    pub fn is_settled(&self) -> bool {
+        self.released.is_empty()
+    }
+
     /// Releases what waits for nothing any more.
     pub fn catch_up(&mut self, stream: u32) {
         if let Some(Some(stream)) = self.streams.get_mut(stream as usize) {
@@ -342,12 +350,40 @@ impl Switch {
         let &Header { source, port, incarnation, sequence, .. } = header;
         // Paths are fewer than 2^12.
         let (stream, path) = (self.egress.number(header) as u32, self.path(place, source) as u16);
-        self.accept(Early { stream, path, source, port, incarnation, sequence }, packet, now, out);
+        self.accept(Early { stream, path, source, port, incarnation, sequence, count: 1 }, packet, now, out);
+    }
+
+    /// Packets that have got their headers for the line are put in order.
+    pub(super) fn accept_run(
+        &mut self,
+        early: Early,
+        packets: &mut impl Iterator<Item = Packet>,
+        now: Nanos,
+        out: &mut Out<'_>,
+    ) {
+        let Early { stream, path, source, port, incarnation, .. } = early;
+        let (mut sequence, mut left) = (early.sequence, early.count);
+        while left > 0 {
+            let arrived = packets.by_ref().map(|packet| Arrived { packet, source, port });
+            let held = match self.egress.streams.get_mut(stream as usize) {
+                Some(Some(stream)) => {
+                    stream.resequencer.hold_run(path.into(), incarnation, sequence, left, arrived, now)
+                }
+                _ => 0,
+            };
+            if held == 0 {
+                let Some(packet) = packets.next() else { return };
+                self.accept(Early { sequence, ..early }, packet, now, out);
+            }
+            // A batch has fewer packets than there are numbers.
+            sequence = (sequence + held.max(1) as u32) % SEQUENCES;
+            left -= held.max(1);
+        }
     }
 
     /// A packet that has got its header for the line is put in order.
-    pub(super) fn accept(&mut self, early: Early, packet: Packet, now: Nanos, out: &mut Out<'_>) {
-        let Early { stream, path, source, port, incarnation, sequence } = early;
+    fn accept(&mut self, early: Early, packet: Packet, now: Nanos, out: &mut Out<'_>) {
+        let Early { stream, path, source, port, incarnation, sequence, .. } = early;
         let arrived = Arrived { packet, source, port };
         let Egress { sources, streams, released, .. } = &mut self.egress;
         let Some(Some(stream)) = streams.get_mut(stream as usize) else {

@@ -12,7 +12,11 @@ use packet::{Batch, Packet};
 impl Switch {
     /// Frames that were made for their next hops.
     pub(super) fn ingress(&mut self, batch: Batch, all: Adjacencies<'_>, now: Nanos, out: &mut Out<'_>) {
-        let rest = if self.is_calm() { self.send_usual(batch, all, now, out) } else { batch };
+        let rest = if self.is_calm(now) { self.send_usual(batch, all, now, out) } else { batch };
+        if rest.is_empty() {
+            return;
+        }
+        self.look(now);
         for mut packet in rest {
             match self.choose(&mut packet, all, now) {
                 Ok((outlet, turn)) => {

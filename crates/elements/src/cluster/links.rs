@@ -87,10 +87,14 @@ impl Switch {
         cx: &Cx<'_>,
         out: &mut Out<'_>,
     ) {
-        let rest = match self.is_mesh && self.is_calm() {
+        let rest = match self.is_mesh && self.is_calm(cx.now) {
             true => self.receive_usual(place, batch, all, cx.now, out),
             false => batch,
         };
+        if rest.is_empty() && self.egress.is_settled() {
+            return;
+        }
+        self.look(cx.now);
         for packet in rest {
             let head = packet.head::<HEADER_LEN>(0).ok_or(HeaderError::Short);
             let header = head.and_then(|head| Header::decode(head)).and_then(|header| {

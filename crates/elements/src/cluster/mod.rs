@@ -1,5 +1,6 @@
 //! Elements that make one router of several servers.
 
+mod alike;
 mod cluster_switch;
 mod cluster_wrap;
 mod egress;

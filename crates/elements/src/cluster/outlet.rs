@@ -33,6 +33,7 @@ pub struct Outlet {
     burst: u32,
     /// What was sent, draining at the rate: below `burst` there is room.
     bucket: Bucket,
+    now: Nanos,
     first: VecDeque<Packet>,
     first_bytes: u32,
     /// Most of `first_bytes`, and of each input node's in `fair`.
@@ -68,6 +69,7 @@ impl Outlet {
             rate,
             burst,
             bucket: Bucket::new(rate),
+            now: 0,
             first: VecDeque::new(),
             first_bytes: 0,
             limit,
@@ -96,16 +98,24 @@ impl Outlet {
         u64::from(self.first_bytes) + self.fair.bytes()
     }
 
-    /// Lets time pass. To be called before anything is sent in a call.
+    /// Lets time pass. To be called before it is asked whether something can go, and before anything is sent but by
+    /// [`Outlet::charge_many`].
     #[inline]
     pub fn advance(&mut self, now: Nanos) {
+        self.now = now;
         self.bucket.advance(now);
     }
 
     /// Whether a frame can go now.
     #[inline]
     pub fn is_free(&self) -> bool {
-        self.waiting == 0 && self.bucket.level() < self.burst
+        self.room() > 0
+    }
+
+    /// Bytes after which it may be that no frame can go; 0 if none can now.
+    #[inline]
+    pub fn room(&self) -> u32 {
+        if self.waiting == 0 { self.burst.saturating_sub(self.bucket.last_level()) } else { 0 }
     }
 
     /// Whether [`Outlet::send`] would take a frame that takes so many bytes on the wire.
@@ -134,16 +144,10 @@ impl Outlet {
         self.wait(packet, turn)
     }
 
-    /// Counts a frame that takes so many bytes, and goes out by other means.
+    /// Counts frames that take so many bytes together, and go out now by other means.
     #[inline(always)]
-    pub fn charge(&mut self, length: u32) {
-        self.charge_many(1, length);
-    }
-
-    /// Counts frames that take so many bytes together, and go out by other means.
-    #[inline(always)]
-    pub fn charge_many(&mut self, packets: u32, length: u32) {
-        self.bucket.add(length);
+    pub fn charge_many(&mut self, packets: u32, length: u32, now: Nanos) {
+        self.bucket.add(now, length);
         self.packets += u64::from(packets);
         self.bytes += u64::from(length - packets * OVERHEAD);
     }
@@ -151,7 +155,7 @@ impl Outlet {
     /// Sends a frame before all others.
     #[inline]
     pub fn send_now(&mut self, packet: Packet, out: &mut Out<'_>) {
-        self.charge(length(&packet));
+        self.charge_many(1, length(&packet), self.now);
         self.staged.push(packet);
         if self.staged.room() == 0 {
             self.flush(out);
@@ -183,7 +187,7 @@ impl Outlet {
 
     /// Sends what waits and whose time has come.
     pub fn serve(&mut self, out: &mut Out<'_>) {
-        while self.bucket.level() < self.burst
+        while self.bucket.last_level() < self.burst
             && let Some(packet) = self.next()
         {
             self.waiting -= 1;
@@ -201,7 +205,7 @@ impl Outlet {
 
     /// When something that waits is to be sent: when there is room for a part of a burst, so that frames go out together.
     pub fn due(&self, now: Nanos) -> Option<Nanos> {
-        let surplus = u64::from(self.bucket.level().saturating_sub(self.burst - self.burst / 4)) + 1;
+        let surplus = u64::from(self.bucket.last_level().saturating_sub(self.burst - self.burst / 4)) + 1;
         let time = u128::from(surplus) * 8 * u128::from(SECOND) / u128::from(self.rate.max(1));
         (self.waiting > 0)
             .then(|| now.saturating_add(u64::try_from(time).unwrap_or(u64::MAX)).saturating_add(1))

@@ -72,7 +72,19 @@ impl<'a> Network<'a> {
     #[inline(always)]
     pub fn get(&self, head: &[u8; HEADER_LEN], number: u32) -> Option<&'a Adjacency> {
         let [.., a, b] = *head;
-        if [a, b] == self.ethertype { self.list.get(number as usize) } else { None }
+        if [a, b] == self.ethertype { self.list_at(number) } else { None }
+    }
+
+    /// The adjacency of this number, for a frame of this protocol.
+    #[inline(always)]
+    pub fn list_at(&self, number: u32) -> Option<&'a Adjacency> {
+        self.list.get(number as usize)
+    }
+
+    /// The EtherType as it stands in a frame, read as the lower half of a little-endian word.
+    #[inline]
+    pub fn ethertype_word(&self) -> u32 {
+        u16::from_le_bytes(self.ethertype).into()
     }
 }
 
@@ -104,6 +116,8 @@ pub struct Switch {
     pub(super) outlets: Vec<Outlet>,
     /// A batch for each outlet, one for what is not usual, and one for what came too early. Empty between calls.
     pub(super) bins: Vec<Batch>,
+    /// The bin of each packet of a batch. Of no meaning between calls.
+    pub(super) scratch: Vec<u16>,
     /// Of the packets that came too early: what they are, in their order. Empty between calls.
     pub(super) early: Vec<Early>,
     /// Streams of which packets have passed while others waited. Empty between calls.
@@ -128,6 +142,8 @@ pub struct Switch {
     pub(super) weights: Vec<Vec<u8>>,
     pub(super) is_mesh: bool,
     pub(super) is_strict: bool,
+    /// Bytes that may go out before it has to be looked at whether all outlets have room; 0 = before anything goes.
+    pub(super) calm: u32,
     /// The choice of paths asks which flow a packet belongs to.
     pub(super) needs_flow: bool,
     /// When the last tick was.
@@ -174,6 +190,7 @@ impl Switch {
             ways: Ways::new(&settings),
             outlets: outlets.collect(),
             bins: (0..own + settings.links.len() + 2).map(|_| Batch::empty()).collect(),
+            scratch: vec![0; Batch::MAX],
             early: Vec::new(),
             passed: Vec::new(),
             neighbours: settings.links.iter().map(new_neighbour).collect(),
@@ -191,6 +208,7 @@ impl Switch {
             weights: vec![Vec::new(); edge.into()],
             is_mesh,
             is_strict: settings.order == Order::Strict,
+            calm: 0,
             needs_flow,
             ticked: 0,
             ticks: 0,
@@ -201,7 +219,7 @@ impl Switch {
         }
     }
 
-    /// Lets time pass for all that is sent on.
+    /// Lets time pass for paths and links. For outlets, [`Switch::is_calm`] or [`Switch::look`] does.
     #[inline]
     fn begin(&mut self, now: Nanos) {
         if now != self.advanced {
@@ -210,22 +228,34 @@ impl Switch {
                 // Who was away has not read what came meanwhile, and nobody is to be declared dead for that.
                 self.neighbours.iter_mut().for_each(|neighbour| neighbour.absent(gone));
             }
-            self.outlets.iter_mut().for_each(|outlet| outlet.advance(now));
             self.chooser.advance(now);
         }
     }
 
     /// Whether nothing waits, and everything can go out at once.
     #[inline]
-    pub(super) fn is_calm(&self) -> bool {
-        self.outlets.iter().all(Outlet::is_free)
+    pub(super) fn is_calm(&mut self, now: Nanos) -> bool {
+        if self.calm == 0 {
+            self.look(now);
+            self.calm = self.outlets.iter().map(Outlet::room).min().unwrap_or(u32::MAX);
+        }
+        self.calm > 0
+    }
+
+    /// Lets time pass for outlets, before packets are sent one by one: they may have to wait.
+    pub(super) fn look(&mut self, now: Nanos) {
+        self.calm = 0;
+        self.outlets.iter_mut().for_each(|outlet| outlet.advance(now));
     }
 
     /// Hands over what is to go out, and sees to it that what waits will go.
     #[inline]
     fn finish(&mut self, cx: &Cx<'_>, out: &mut Out<'_>) {
-        self.outlets.iter_mut().for_each(|outlet| outlet.flush(out));
-        self.arm(cx.now, out);
+        // As long as all is calm nothing is staged, and nothing waits.
+        if self.calm == 0 {
+            self.outlets.iter_mut().for_each(|outlet| outlet.flush(out));
+            self.arm(cx.now, out);
+        }
     }
 
     fn arm(&mut self, now: Nanos, out: &mut Out<'_>) {
@@ -249,7 +279,8 @@ impl Switch {
     }
 
     /// Frames that travel whole, from elements of this node.
-    fn wrapped(&mut self, batch: Batch, out: &mut Out<'_>) {
+    fn wrapped(&mut self, batch: Batch, now: Nanos, out: &mut Out<'_>) {
+        self.look(now);
         for packet in batch {
             let header = packet.head::<HEADER_LEN>(0).ok_or(cluster::header::HeaderError::Short);
             match header.and_then(|head| Header::decode(head)) {
@@ -338,6 +369,7 @@ impl Element for LocalClusterSwitch {
         let switch = &mut self.switch;
         switch.advanced = cx.now;
         switch.begin(cx.now);
+        switch.look(cx.now);
         switch.set_rates(switch.settings.members.len());
         switch.learn(cx.now, out);
         switch.tick(cx, out);
@@ -357,7 +389,7 @@ impl Element for LocalClusterSwitch {
             Some(place) if place < switch.neighbours.len() => {
                 switch.receive(place, batch, adjacencies, cx, out);
             }
-            Some(_) => switch.wrapped(batch, out),
+            Some(_) => switch.wrapped(batch, cx.now, out),
         }
         switch.finish(cx, out);
     }
@@ -365,6 +397,7 @@ impl Element for LocalClusterSwitch {
     fn run(&mut self, cx: &Cx<'_>, _: &mut Up<'_>, out: &mut Out<'_>) -> bool {
         let switch = &mut self.switch;
         switch.begin(cx.now);
+        switch.look(cx.now);
         let was_waiting = switch.outlets.iter().any(|outlet| outlet.waiting() > 0);
         switch.outlets.iter_mut().for_each(|outlet| outlet.serve(out));
         if cx.now >= switch.ticked.saturating_add(TICK) {

@@ -3,10 +3,10 @@
 //! Packets of a kind, whose headers differ in adjacency and number only, follow each other: what was found out for the first
 //! holds for all.
 
+use super::alike::{Alike, Passed, pass_on, pass_out};
 use super::egress::Early;
-use super::outlet::length;
-use super::switch::{Adjacencies, NONE, Network, Switch};
-use cluster::header::{Glance, Header, LEN, Phase, SEQUENCES};
+use super::switch::{Adjacencies, NONE, Switch};
+use cluster::header::{Glance, Phase, SEQUENCES};
 use graph::{Nanos, Out};
 use packet::wire::ethernet::HEADER_LEN;
 use packet::{Batch, Packet};
@@ -14,17 +14,10 @@ use packet::{Batch, Packet};
 /// What is known of packets of one kind.
 #[derive(Debug, Clone, Copy)]
 struct Kind {
-    /// The header of one of them.
-    glance: Glance,
+    alike: Alike,
     outlet: u16,
     /// The node that they are sent on to; [`NONE`] if they leave the cluster here.
     relayed_to: u16,
-    /// The line by which they leave.
-    line: u16,
-    /// The number of the next, if they are numbered.
-    next: u32,
-    /// How many from there on may pass.
-    room: usize,
     stream: u32,
     path: u16,
 }
@@ -32,7 +25,8 @@ struct Kind {
 impl Kind {
     /// Of which nothing is known but how one of them looks.
     fn new(glance: Glance) -> Kind {
-        Kind { glance, outlet: 0, relayed_to: NONE, line: NONE, next: 0, room: 0, stream: 0, path: 0 }
+        let alike = Alike { glance, line: NONE, next: 0, room: 0 };
+        Kind { alike, outlet: 0, relayed_to: NONE, stream: 0, path: 0 }
     }
 }
 
@@ -42,88 +36,18 @@ fn glance(packet: &Packet) -> Option<Glance> {
     packet.head::<HEADER_LEN>(0).and_then(|head| head.first_chunk()).map(Glance::new)
 }
 
-/// Gets packets of a kind ready to be sent on, up to the first that is another or a marker. How many there are, and their
-/// bytes.
-#[inline(never)]
-fn pass_on(packets: &mut [Packet], known: &Kind) -> (usize, u32) {
-    let (mut passed, mut bytes) = (0, 0);
-    for packet in packets {
-        let length = length(packet);
-        let Some(head) = packet.data_mut().first_chunk_mut::<HEADER_LEN>() else { break };
-        let Some(header) = head.first_chunk_mut() else { break };
-        let glance = Glance::new(header);
-        // Markers are not traffic.
-        if !glance.is_like(&known.glance) || glance.adjacency() == 0 {
-            break;
-        }
-        Header::relay(header);
-        bytes += length;
-        passed += 1;
-    }
-    (passed, bytes)
-}
-
-/// Gets packets of a kind ready for their line, up to the first that is another, or not the next. How many there are, and
-/// their bytes.
-#[inline(never)]
-fn pass_out<const STRICT: bool>(packets: &mut [Packet], known: &Kind, network: &Network<'_>) -> (usize, u32) {
-    let (mut passed, mut bytes) = (0, 0);
-    let most = if STRICT { known.room.min(packets.len()) } else { packets.len() };
-    let mut next = known.next;
-    let Kind { glance: like, line, .. } = *known;
-    for packet in &mut packets[..most] {
-        let length = length(packet);
-        let Some(head) = packet.data_mut().first_chunk_mut::<HEADER_LEN>() else { break };
-        let Some(glance) = head.first_chunk().map(Glance::new) else { break };
-        if !glance.is_like(&like) || (STRICT && glance.sequence() != next) {
-            break;
-        }
-        let adjacency = network.get(head, glance.adjacency());
-        let Some(adjacency) = adjacency.filter(|adjacency| adjacency.output == line) else { break };
-        head[..LEN].copy_from_slice(&adjacency.header[..LEN]);
-        next = (next + 1) % SEQUENCES;
-        bytes += length;
-        passed += 1;
-    }
-    (passed, bytes)
-}
-
-/// Gets packets of a kind ready for their line that are not the next of their stream, up to the first that is another.
-fn take_early(packets: &mut [Packet], known: &Kind, all: Adjacencies<'_>, early: &mut Vec<Early>) {
-    for packet in packets {
-        let Some(head) = packet.data_mut().first_chunk_mut::<HEADER_LEN>() else { break };
-        let Some(glance) = head.first_chunk().map(Glance::new) else { break };
-        let adjacency = all.of(head).get(glance.adjacency() as usize);
-        let Some(adjacency) = adjacency.filter(|adjacency| adjacency.output == known.line) else { break };
-        let sequence = glance.sequence();
-        if !glance.is_like(&known.glance) || (sequence == known.next && known.room > 0) {
-            break;
-        }
-        head[..LEN].copy_from_slice(&adjacency.header[..LEN]);
-        let Kind { stream, path, .. } = *known;
-        let (source, port, incarnation) = (glance.source(), glance.port(), glance.incarnation());
-        early.push(Early { stream, path, source, port, incarnation, sequence });
-    }
+/// How packets look that begin with this one, which is not the next of its stream, and have the numbers behind it.
+fn early(first: Glance, known: &Alike) -> Alike {
+    let sequence = first.sequence();
+    // Up to the next of the stream, which passes, unless that waits here.
+    let before_next = known.next.wrapping_sub(sequence) % SEQUENCES;
+    let room = if known.room > 0 { before_next as usize } else { Batch::MAX };
+    Alike { next: sequence, room, ..*known }
 }
 
 impl Switch {
     /// Sends on all that goes the usual way, and gives back what does not, as it came.
     pub(super) fn receive_usual(
-        &mut self,
-        place: usize,
-        batch: Batch,
-        all: Adjacencies<'_>,
-        now: Nanos,
-        out: &mut Out<'_>,
-    ) -> Batch {
-        match self.is_strict {
-            true => self.receive_kinds::<true>(place, batch, all, now, out),
-            false => self.receive_kinds::<false>(place, batch, all, now, out),
-        }
-    }
-
-    #[inline(always)]
-    fn receive_kinds<const STRICT: bool>(
         &mut self,
         place: usize,
         mut batch: Batch,
@@ -132,39 +56,78 @@ impl Switch {
         out: &mut Out<'_>,
     ) -> Batch {
         let via = self.neighbours[place].node;
-        let rest = self.rest();
-        let mut bins = [rest; Batch::MAX];
-        let (mut every, mut any) = (u16::MAX, 0);
-        let (mut packets, mut bins_left) = (batch.as_mut_slice(), &mut bins[..]);
-        while let Some(first) = packets.first() {
-            let (mut bin, mut count) = (rest, 1);
-            let network = all.network(first);
-            if let Some(kind) = glance(first).and_then(|glance| self.know(via, glance)) {
-                let (passed, bytes) = match network.filter(|_| kind.relayed_to == NONE) {
-                    Some(network) => pass_out::<STRICT>(packets, &kind, &network),
-                    None => pass_on(packets, &kind),
-                };
-                if passed > 0 {
-                    self.count_kind(&kind, passed, bytes);
-                    (bin, count) = (kind.outlet, passed);
-                } else if STRICT && kind.relayed_to == NONE {
-                    let early = self.early.len();
-                    take_early(packets, &kind, all, &mut self.early);
-                    let taken = self.early.len() - early;
-                    if taken > 0 {
-                        (bin, count) = (rest + 1, taken);
-                    }
-                }
-            }
-            (every, any) = (every & bin, any | bin);
-            packets = &mut packets[count..];
-            bins_left[..count].fill(bin);
-            bins_left = &mut bins_left[count..];
-        }
-        let rest = self.deal(batch, &bins, (every, any), out);
-        if STRICT {
+        // Most batches are of one kind.
+        let packets = batch.as_mut_slice();
+        let first = self.receive_kind(via, packets, all, now);
+        let rest = if first.1 == packets.len() && first.0 < self.rest() {
+            out.emit(first.0.into(), batch);
+            Batch::empty()
+        } else {
+            self.receive_kinds(via, first, batch, all, now, out)
+        };
+        if self.is_strict {
             self.settle_streams(now, out);
         }
+        rest
+    }
+
+    /// Gets the first packets ready, which are of one kind: their bin, and how many they are. None of no packets.
+    #[inline]
+    fn receive_kind(
+        &mut self,
+        via: u16,
+        packets: &mut [Packet],
+        all: Adjacencies<'_>,
+        now: Nanos,
+    ) -> (u16, usize) {
+        let rest = self.rest();
+        let Some(first) = packets.first() else { return (rest, 0) };
+        let network = all.network(first);
+        let Some(kind) = glance(first).and_then(|glance| self.know(via, glance)) else { return (rest, 1) };
+        let passed = match network.filter(|_| kind.relayed_to == NONE) {
+            Some(network) if self.is_strict => pass_out::<true>(packets, &kind.alike, &network),
+            Some(network) => pass_out::<false>(packets, &kind.alike, &network),
+            None => pass_on(packets, &kind.alike),
+        };
+        if passed.packets > 0 {
+            self.count_kind(&kind, passed, now);
+            return (kind.outlet, passed.packets);
+        }
+        if let Some(network) = network.filter(|_| self.is_strict && kind.relayed_to == NONE) {
+            let glance = kind.alike.glance;
+            let taken = pass_out::<true>(packets, &early(glance, &kind.alike), &network).packets;
+            if taken > 0 {
+                let (source, port, incarnation) = (glance.source(), glance.port(), glance.incarnation());
+                let (Kind { stream, path, .. }, sequence) = (kind, glance.sequence());
+                self.early.push(Early { stream, path, source, port, incarnation, sequence, count: taken });
+                return (rest + 1, taken);
+            }
+        }
+        (rest, 1)
+    }
+
+    /// Does so to all packets behind the `first` ones, and hands them on. Gives back what is not usual, as it came.
+    #[inline(never)]
+    fn receive_kinds(
+        &mut self,
+        via: u16,
+        first: (u16, usize),
+        mut batch: Batch,
+        all: Adjacencies<'_>,
+        now: Nanos,
+        out: &mut Out<'_>,
+    ) -> Batch {
+        let mut bins = std::mem::take(&mut self.scratch);
+        let packets = batch.as_mut_slice();
+        let ((mut every, mut any), (mut bin, mut count), mut at) = ((u16::MAX, 0), first, 0);
+        while count > 0 {
+            (every, any) = (every & bin, any | bin);
+            bins[at..at + count].fill(bin);
+            at += count;
+            (bin, count) = self.receive_kind(via, &mut packets[at..], all, now);
+        }
+        let rest = self.deal(batch, &bins, (every, any), out);
+        self.scratch = bins;
         rest
     }
 
@@ -185,22 +148,24 @@ impl Switch {
         let port = glance.port();
         // Lines that next hops can be of have numbers of 16 bits.
         let line = u16::try_from(self.first_line + u32::from(port)).ok().filter(|_| port < self.own_lines)?;
-        let known = Kind { outlet: port.into(), line, ..Kind::new(glance) };
+        let leaving = Alike { line, ..Kind::new(glance).alike };
+        let known = Kind { outlet: port.into(), alike: leaving, ..Kind::new(glance) };
         if !self.is_strict {
             return Some(known);
         }
         let path = if via == source { self.me } else { via };
         let (stream, next, room) = self.egress.passing(path, glance)?;
-        Some(Kind { stream, path, next, room, ..known })
+        Some(Kind { stream, path, alike: Alike { next, room, ..leaving }, ..known })
     }
 
     /// Counts packets of a kind that have gone.
     #[inline]
-    fn count_kind(&mut self, known: &Kind, packets: usize, bytes: u32) {
+    fn count_kind(&mut self, known: &Kind, passed: Passed, now: Nanos) {
         let Kind { outlet, relayed_to, stream, path, .. } = *known;
         // A batch has fewer than 2^32.
-        let packets = packets as u32;
-        self.outlets[usize::from(outlet)].charge_many(packets, bytes);
+        let (packets, bytes) = (passed.packets as u32, passed.bytes);
+        self.outlets[usize::from(outlet)].charge_many(packets, bytes, now);
+        self.calm = self.calm.saturating_sub(bytes);
         if relayed_to != NONE {
             self.chooser.relayed(relayed_to, bytes);
             self.traffic.relayed.add_many(packets, bytes);
@@ -220,8 +185,9 @@ impl Switch {
         }
         let place = usize::from(self.rest()) + 1;
         let mut early = std::mem::take(&mut self.early);
-        for (packet, early) in std::mem::take(&mut self.bins[place]).into_iter().zip(early.drain(..)) {
-            self.accept(early, packet, now, out);
+        let mut packets = std::mem::take(&mut self.bins[place]).into_iter();
+        for early in early.drain(..) {
+            self.accept_run(early, &mut packets, now, out);
         }
         self.early = early;
     }

@@ -9,8 +9,7 @@ use super::outlet::length;
 use super::settings::Settings;
 use super::status::Traffic;
 use super::switch::{Adjacencies, Destination, NONE, Network, Switch};
-use crate::flow_hash::flowlet_hash;
-use cluster::flowlet::{DIRECT, FlowletTable};
+use crate::flow_hash::{flowlet_hash, flowlet_hashes};
 use cluster::header::{ADJACENCIES, LEN, Template};
 use cluster::path::{Order, Policy, Run};
 use graph::{Nanos, Out};
@@ -55,8 +54,9 @@ pub struct Ways {
     grants: Box<[Grant]>,
     /// Those that are in use. Empty between calls.
     used: Vec<u32>,
-    /// One for each packet of a batch. Of no meaning between calls.
+    /// One for each packet of a batch, as the next. Of no meaning between calls.
     flows: Vec<u32>,
+    tied: Vec<u16>,
     /// Lanes of each output node.
     paths: u16,
 }
@@ -73,6 +73,7 @@ impl Ways {
             grants: vec![Grant::default(); lanes].into(),
             used: Vec::new(),
             flows: vec![0; Batch::MAX],
+            tied: vec![0; Batch::MAX],
             paths,
         }
     }
@@ -124,14 +125,6 @@ pub fn flow(packet: &Packet) -> u32 {
     }
 }
 
-/// Packets that are to go, the hashes of their flows and the paths of their flowlets if these matter, and their outlets.
-struct Packets<'a> {
-    packets: &'a mut [Packet],
-    flows: &'a [u32],
-    paths: &'a mut [u16],
-    bins: &'a mut [u16],
-}
-
 /// What says where packets go.
 struct Maps<'a> {
     network: Network<'a>,
@@ -141,60 +134,38 @@ struct Maps<'a> {
     paths: u16,
 }
 
-impl Packets<'_> {
-    /// So many have gone.
-    #[inline]
-    fn skip(&mut self, gone: usize) {
-        self.packets = std::mem::take(&mut self.packets).get_mut(gone..).unwrap_or_default();
-        self.bins = std::mem::take(&mut self.bins).get_mut(gone..).unwrap_or_default();
-        self.paths = std::mem::take(&mut self.paths).get_mut(gone..).unwrap_or_default();
-        self.flows = self.flows.get(gone..).unwrap_or_default();
-    }
-
-    /// Lets packets go by their lanes, up to the first that is not of this network protocol or whose lane is not known or has no
-    /// room. How many went.
-    #[inline(never)]
-    fn pass<const TIED: bool, const NUMBERED: bool>(&mut self, maps: &mut Maps<'_>) -> usize {
-        let Maps { network, lines, lanes, own_lines, paths } = maps;
-        let all = self.packets.len();
-        let (bins, tied) = (&mut self.bins[..all], if TIED { &self.paths[..all] } else { &[] });
-        for (gone, packet) in self.packets.iter_mut().enumerate() {
-            let (number, length) = (packet.next_hop(), length(packet));
-            let Some(head) = packet.data_mut().first_chunk_mut::<HEADER_LEN>() else { return gone };
-            let Some(adjacency) = network.get(head, number) else { return gone };
-            let Some(to) = lines.get(usize::from(adjacency.output)) else { return gone };
-            let mut lane = to.lane;
-            if TIED && lane >= u32::from(*own_lines) {
-                let path = tied[gone];
-                if path >= *paths {
-                    return gone;
-                }
-                lane += u32::from(path);
-            }
-            let Some(lane) = lanes.get_mut(lane as usize) else { return gone };
-            if !lane.take::<NUMBERED>(head, (number, to.port, length)) {
+/// Lets packets go by their lanes, up to the first that is not of this network protocol or whose lane is not known or has no
+/// room. How many went. `tied`: the paths of their flowlets if these matter; `bins`: their outlets.
+#[inline(never)]
+fn pass<const TIED: bool, const NUMBERED: bool>(
+    packets: &mut [Packet],
+    tied: &[u16],
+    bins: &mut [u16],
+    maps: &mut Maps<'_>,
+) -> usize {
+    let Maps { network, lines, lanes, own_lines, paths } = maps;
+    let all = packets.len();
+    let (bins, tied) = (&mut bins[..all], if TIED { &tied[..all] } else { &[] });
+    for (gone, packet) in packets.iter_mut().enumerate() {
+        let (number, length) = (packet.next_hop(), length(packet));
+        let Some(head) = packet.data_mut().first_chunk_mut::<HEADER_LEN>() else { return gone };
+        let Some(adjacency) = network.get(head, number) else { return gone };
+        let Some(to) = lines.get(usize::from(adjacency.output)) else { return gone };
+        let mut lane = to.lane;
+        if TIED && lane >= u32::from(*own_lines) {
+            let path = tied[gone];
+            if path >= *paths {
                 return gone;
             }
-            bins[gone] = lane.outlet;
+            lane += u32::from(path);
         }
-        all
-    }
-
-    /// Takes the hashes of all flows, and sees to it that what is known of their flowlets is near by when it is asked for.
-    #[inline(never)]
-    fn hash(&self, flows: &mut [u32], table: Option<&FlowletTable>) {
-        match table {
-            None => self.packets.iter().zip(flows).for_each(|(packet, hash)| *hash = flow(packet)),
-            Some(table) => {
-                for (packet, hash) in self.packets.iter().zip(flows) {
-                    *hash = flow(packet);
-                    if let Some(entry) = table.at(*hash) {
-                        epoch::prefetch(std::slice::from_ref(entry), 0);
-                    }
-                }
-            }
+        let Some(lane) = lanes.get_mut(lane as usize) else { return gone };
+        if !lane.take::<NUMBERED>(head, (number, to.port, length)) {
+            return gone;
         }
+        bins[gone] = lane.outlet;
     }
+    all
 }
 
 impl Lane {
@@ -244,45 +215,57 @@ impl Switch {
         now: Nanos,
         out: &mut Out<'_>,
     ) -> Batch {
+        let packets = batch.as_mut_slice();
+        let mut bins = std::mem::take(&mut self.scratch);
         let mut flows = std::mem::take(&mut self.ways.flows);
-        let (mut bins, mut paths) = ([self.rest(); Batch::MAX], [0; Batch::MAX]);
-        let count = batch.len();
-        let mut left =
-            Packets { packets: batch.as_mut_slice(), flows: &[], paths: &mut paths, bins: &mut bins };
+        let mut tied = std::mem::take(&mut self.ways.tied);
         if ties != Ties::None {
-            left.hash(&mut flows, self.chooser.flowlets().as_deref());
-            left.flows = &flows[..count];
+            flowlet_hashes(packets, &mut flows);
             if let Some(table) = self.chooser.flowlets() {
-                table.paths(left.flows, now, left.paths);
+                table.paths(&flows[..packets.len()], now, &mut tied);
             }
         }
+        // The bits that the bins of all packets have, and those that any has. Whom a lane takes goes where the packet went
+        // for which it got room.
+        let (mut every, mut any, mut at) = (u16::MAX, 0, 0);
         loop {
-            let gone = self.pass(ties, &mut left, all);
-            left.skip(gone);
-            let Some(packet) = left.packets.first_mut() else { break };
-            let flow = left.flows.first().copied().unwrap_or_default();
-            left.bins[0] = self.one(packet, (ties, flow), all, now).unwrap_or(self.rest());
-            left.skip(1);
+            at += self.pass(ties, &mut packets[at..], &tied[at..], &mut bins[at..], all);
+            let Some(packet) = packets.get_mut(at) else { break };
+            if let Some(outlet) = self.renew(packet, (ties, tied[at]), all, now) {
+                (every, any) = (every & outlet, any | outlet);
+                continue;
+            }
+            let flow = if ties == Ties::None { 0 } else { flows[at] };
+            let bin = self.one(packet, (ties, flow), all, now).unwrap_or(self.rest());
+            bins[at] = bin;
+            (every, any, at) = (every & bin, any | bin, at + 1);
             if let Some(table) = self.chooser.flowlets() {
-                table.follow(flow, left.flows, left.paths);
+                table.follow(flow, &flows[at..packets.len()], &mut tied[at..]);
             }
         }
         self.ways.flows = flows;
+        self.ways.tied = tied;
         while let Some(place) = self.ways.used.pop() {
             self.count(place as usize, now);
             self.ways.lanes[place as usize].gone = FULL;
             self.ways.grants[place as usize].is_used = false;
         }
-        let bins_of = || bins.iter().take(count);
-        let bounds =
-            (bins_of().fold(u16::MAX, |all, bin| all & bin), bins_of().fold(0, |any, bin| any | bin));
-        self.deal(batch, &bins, bounds, out)
+        let rest = self.deal(batch, &bins, (every, any), out);
+        self.scratch = bins;
+        rest
     }
 
     /// Lets packets go whose lanes have room; how many.
     #[inline(always)]
-    fn pass(&mut self, ties: Ties, left: &mut Packets<'_>, all: Adjacencies<'_>) -> usize {
-        let Some(network) = left.packets.first().and_then(|packet| all.network(packet)) else { return 0 };
+    fn pass(
+        &mut self,
+        ties: Ties,
+        packets: &mut [Packet],
+        tied: &[u16],
+        bins: &mut [u16],
+        all: Adjacencies<'_>,
+    ) -> usize {
+        let Some(network) = packets.first().and_then(|packet| all.network(packet)) else { return 0 };
         let mut maps = Maps {
             network,
             lines: &self.lines,
@@ -291,9 +274,9 @@ impl Switch {
             paths: self.ways.paths,
         };
         match ties {
-            Ties::None if self.is_strict => left.pass::<false, true>(&mut maps),
-            Ties::None => left.pass::<false, false>(&mut maps),
-            Ties::Flowlet => left.pass::<true, false>(&mut maps),
+            Ties::None if self.is_strict => pass::<false, true>(packets, tied, bins, &mut maps),
+            Ties::None => pass::<false, false>(packets, tied, bins, &mut maps),
+            Ties::Flowlet => pass::<true, false>(packets, tied, bins, &mut maps),
             Ties::Flow => 0,
         }
     }
@@ -311,14 +294,19 @@ impl Switch {
     pub(super) fn deal(
         &mut self,
         batch: Batch,
-        bins: &[u16; Batch::MAX],
+        bins: &[u16],
         (every, any): (u16, u16),
         out: &mut Out<'_>,
     ) -> Batch {
         let rest = usize::from(self.rest());
         let (lowest, highest) = (usize::from(every), usize::from(any).min(rest + 1));
-        if lowest == highest && highest < rest {
-            out.emit(lowest, batch);
+        // All to one place, and what stands in `bins` need not be looked at.
+        if lowest == highest {
+            match highest {
+                place if place < rest => out.emit(place, batch),
+                place if place == rest => return batch,
+                place => self.bins[place] = batch,
+            }
             return Batch::empty();
         }
         if !batch.is_empty() {
@@ -330,7 +318,35 @@ impl Switch {
         std::mem::take(&mut self.bins[rest])
     }
 
-    /// Lets a packet go whose lane has no room, or that has no lane; its outlet, or `None` if it is not usual.
+    /// Gives the lane of a packet room, if it has none, and can have some; its outlet. `path`: that of its flowlet.
+    #[inline]
+    fn renew(
+        &mut self,
+        packet: &Packet,
+        (ties, path): (Ties, u16),
+        all: Adjacencies<'_>,
+        now: Nanos,
+    ) -> Option<u16> {
+        let to = self.destination(packet, all)?;
+        let path = if ties == Ties::Flowlet && to.node != self.me { path } else { 0 };
+        if ties == Ties::Flow || path >= self.ways.paths {
+            return None;
+        }
+        let place = to.lane as usize + usize::from(path);
+        let is_full = self.ways.lanes.get(place)?.gone & FULL != 0;
+        if is_full { self.grant(place, to, (ties, path), now) } else { None }
+    }
+
+    /// The line that a packet is for, if it is usual.
+    #[inline]
+    fn destination(&self, packet: &Packet, all: Adjacencies<'_>) -> Option<Destination> {
+        let number = packet.next_hop();
+        let head = packet.head::<HEADER_LEN>(0)?;
+        let adjacency = all.of(head).get(number as usize).filter(|_| number < ADJACENCIES)?;
+        self.lines.get(usize::from(adjacency.output)).copied()
+    }
+
+    /// Lets a packet go that is tied and whose lane can have no room, or that has none; its outlet, or `None` if it is not usual.
     #[inline(never)]
     fn one(
         &mut self,
@@ -339,41 +355,25 @@ impl Switch {
         all: Adjacencies<'_>,
         now: Nanos,
     ) -> Option<u16> {
+        let to = self.destination(packet, all).filter(|_| ties != Ties::None)?;
         let (number, length) = (packet.next_hop(), length(packet));
-        let head = packet.data_mut().first_chunk_mut::<HEADER_LEN>()?;
-        let adjacency = all.of(head).get(number as usize).filter(|_| number < ADJACENCIES)?;
-        let to = *self.lines.get(usize::from(adjacency.output))?;
-        let is_own = to.node == self.me;
-        let path = match ties {
-            _ if is_own => Some(DIRECT),
-            Ties::Flowlet => self.chooser.flowlet(flow),
-            Ties::Flow => None,
-            Ties::None => Some(DIRECT),
-        };
-        let granted = path.filter(|path| *path < self.ways.paths).and_then(|path| {
-            let place = to.lane as usize + usize::from(path);
-            self.grant(place, to, (ties, path), now)?;
-            Some(place)
-        });
-        let (outlet, header, sequence) = match granted {
-            Some(place) => {
-                let lane = self.ways.lanes.get_mut(place)?;
-                let sequence = if self.is_strict { (lane.gone >> 32) as u32 } else { 0 };
-                lane.gone += 1 << 32 | u64::from(length);
-                (lane.outlet, lane.header, sequence)
-            }
-            None if ties == Ties::None => return None,
-            None => {
-                let link = match ties {
-                    Ties::Flow => self.chooser.choose(to.node, length, flow),
-                    _ => self.chooser.follow(to.node, length, flow, path),
-                };
-                self.alone(to.node, link?, length, now)?
-            }
-        };
-        if !is_own {
-            head[..LEN].copy_from_slice(&header.to_port(to.port).bytes(number, sequence));
+        if to.node == self.me {
+            let place = to.lane as usize;
+            self.grant(place, to, (ties, 0), now)?;
+            let lane = self.ways.lanes.get_mut(place)?;
+            lane.gone += 1 << 32 | u64::from(length);
+            return Some(lane.outlet);
         }
+        let link = match ties {
+            Ties::Flow => self.chooser.choose(to.node, length, flow),
+            _ => {
+                let path = self.chooser.flowlet(flow);
+                self.chooser.follow(to.node, length, flow, path)
+            }
+        };
+        let (outlet, header, sequence) = self.alone(to.node, link?, length, now)?;
+        let head = packet.data_mut().first_chunk_mut::<HEADER_LEN>()?;
+        head[..LEN].copy_from_slice(&header.to_port(to.port).bytes(number, sequence));
         Some(outlet)
     }
 
@@ -382,42 +382,48 @@ impl Switch {
         let outlet = self.outlet_of.get(usize::from(link)).copied().filter(|&outlet| outlet != NONE)?;
         let is_relayed = !self.is_mesh || link != node;
         let header = self.headers.get(usize::from(node))?[usize::from(is_relayed)];
-        self.outlets.get_mut(usize::from(outlet))?.charge(length);
+        self.outlets.get_mut(usize::from(outlet))?.charge_many(1, length, now);
+        self.calm = self.calm.saturating_sub(length);
         let Traffic { to_relays, direct, .. } = &mut self.traffic;
         if is_relayed { to_relays } else { direct }.add(length);
         let numbers = self.numbers.get_mut(usize::from(node)).filter(|_| self.is_strict);
         Some((outlet, header, numbers.map_or(0, |numbers| numbers.number(link.into(), now))))
     }
 
-    /// Gives a lane room, if it can have some.
-    fn grant(&mut self, place: usize, to: Destination, (ties, path): (Ties, u16), now: Nanos) -> Option<()> {
+    /// Gives a lane room, if it can have some; its outlet.
+    fn grant(&mut self, place: usize, to: Destination, (ties, path): (Ties, u16), now: Nanos) -> Option<u16> {
         self.count(place, now);
         let Ways { lanes, grants, used, .. } = &mut self.ways;
         let (lane, grant) = (lanes.get_mut(place)?, grants.get_mut(place)?);
-        let (left, sequence);
+        let (mut left, mut sequence) = (ENOUGH, 0);
         if to.node == self.me {
-            (lane.outlet, lane.is_remote, left, sequence) = (to.port.into(), false, ENOUGH, 0);
-            *grant = Grant { node: to.node, is_used: grant.is_used, ..Grant::default() };
+            (lane.outlet, grant.node) = (to.port.into(), to.node);
         } else {
             let run = match ties {
                 Ties::Flowlet => self.chooser.flowlet_run(to.node, path)?,
                 _ => self.chooser.run(to.node)?,
             };
-            let outlet = self.outlet_of.get(usize::from(run.link)).copied();
-            lane.outlet = outlet.filter(|&outlet| outlet != NONE)?;
-            lane.is_remote = true;
-            let is_relayed = !self.is_mesh || run.link != to.node;
-            lane.header = self.headers.get(usize::from(to.node))?[usize::from(is_relayed)];
-            let numbers = self.numbers.get(usize::from(to.node)).filter(|_| self.is_strict);
-            (left, sequence) = (run.left, numbers.map_or(0, |numbers| numbers.next()));
-            *grant = Grant { run: Some(run), node: to.node, is_relayed, ..*grant };
+            // Where a link leads does not change.
+            if grant.run.is_none_or(|before| before.link != run.link) {
+                let outlet = self.outlet_of.get(usize::from(run.link)).copied();
+                lane.outlet = outlet.filter(|&outlet| outlet != NONE)?;
+                lane.is_remote = true;
+                grant.is_relayed = !self.is_mesh || run.link != to.node;
+                grant.node = to.node;
+                lane.header = self.headers.get(usize::from(to.node))?[usize::from(grant.is_relayed)];
+            }
+            grant.run = Some(run);
+            if self.is_strict {
+                sequence = self.numbers.get(usize::from(to.node))?.next();
+            }
+            left = run.left;
         }
         lane.gone = u64::from(sequence) << 32 | (FULL - left.clamp(1, ENOUGH) as u64);
         grant.counted = lane.gone;
         if !std::mem::replace(&mut grant.is_used, true) {
             used.push(place as u32);
         }
-        Some(())
+        Some(lane.outlet)
     }
 
     /// Counts what has gone by a lane.
@@ -431,7 +437,8 @@ impl Switch {
         if packets == 0 {
             return;
         }
-        self.outlets[usize::from(lane.outlet)].charge_many(packets, bytes);
+        self.outlets[usize::from(lane.outlet)].charge_many(packets, bytes, now);
+        self.calm = self.calm.saturating_sub(bytes);
         let traffic = &mut self.traffic;
         let Some(run) = run else { return traffic.own.add_many(packets, bytes) };
         if is_relayed { &mut traffic.to_relays } else { &mut traffic.direct }.add_many(packets, bytes);

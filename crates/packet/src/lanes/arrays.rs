@@ -1,7 +1,7 @@
 //! Any number of lanes without special instructions.
 
 use super::Lanes;
-use std::ops::{Add, BitAnd, BitOr, BitXor, Sub};
+use std::ops::{Add, BitAnd, BitOr, BitXor, Mul, Sub};
 
 /// `N` 32-bit numbers.
 #[derive(Clone, Copy, Debug)]
@@ -29,6 +29,7 @@ macro_rules! operators {
 operators!(
     Add add u32::wrapping_add,
     Sub sub u32::wrapping_sub,
+    Mul mul u32::wrapping_mul,
     BitAnd bitand |a, b| a & b,
     BitOr bitor |a, b| a | b,
     BitXor bitxor |a, b| a ^ b
@@ -90,6 +91,11 @@ impl<const N: usize> Lanes<N> for Array<N> {
     #[inline(always)]
     fn swap_bytes(self) -> Self {
         Array(self.0.map(u32::swap_bytes))
+    }
+
+    #[inline(always)]
+    fn swap_halves(self) -> Self {
+        Array(self.0.map(|n| n.rotate_left(16)))
     }
 
     #[inline(always)]

@@ -35,6 +35,7 @@ struct U32x8(__m256i);
 operators!(U32x8:
     Add add _mm256_add_epi32,
     Sub sub _mm256_sub_epi32,
+    Mul mul _mm256_mullo_epi32,
     BitAnd bitand _mm256_and_si256,
     BitOr bitor _mm256_or_si256,
     BitXor bitxor _mm256_xor_si256
@@ -140,6 +141,14 @@ impl Lanes<8> for U32x8 {
     fn swap_bytes(self) -> U32x8 {
         value!({
             let order = _mm_setr_epi8(3, 2, 1, 0, 7, 6, 5, 4, 11, 10, 9, 8, 15, 14, 13, 12);
+            U32x8(_mm256_shuffle_epi8(self.0, _mm256_broadcastsi128_si256(order)))
+        })
+    }
+
+    #[inline(always)]
+    fn swap_halves(self) -> U32x8 {
+        value!({
+            let order = _mm_setr_epi8(2, 3, 0, 1, 6, 7, 4, 5, 10, 11, 8, 9, 14, 15, 12, 13);
             U32x8(_mm256_shuffle_epi8(self.0, _mm256_broadcastsi128_si256(order)))
         })
     }

@@ -12,20 +12,21 @@ mod avx2;
 mod sse;
 
 use std::fmt::Debug;
-use std::ops::{Add, BitAnd, BitOr, BitXor, Sub};
+use std::ops::{Add, BitAnd, BitOr, BitXor, Mul, Sub};
 
 mod sealed {
     /// Unsafe code relies on what the implementations do, so there are none elsewhere.
     pub trait Sealed {}
 }
 
-/// `N` 32-bit numbers. The operators work lane by lane as those of `u32` do; `+` and `-` wrap.
+/// `N` 32-bit numbers. The operators work lane by lane as those of `u32` do; `+`, `-` and `*` wrap.
 pub trait Lanes<const N: usize>:
     sealed::Sealed
     + Copy
     + Debug
     + Add<Output = Self>
     + Sub<Output = Self>
+    + Mul<Output = Self>
     + BitAnd<Output = Self>
     + BitOr<Output = Self>
     + BitXor<Output = Self>
@@ -62,6 +63,9 @@ pub trait Lanes<const N: usize>:
 
     /// With the bytes in the opposite order.
     fn swap_bytes(self) -> Self;
+
+    /// With the upper and the lower half exchanged.
+    fn swap_halves(self) -> Self;
 
     /// The sum over all `numbers` of their lower and upper halves. At most 2¹⁵ numbers.
     fn sum_of_halves<const M: usize>(numbers: [Self; M]) -> Self;
@@ -152,6 +156,7 @@ mod tests {
                 assert_eq!(V::from_halves(halves).to_array(), halves.map(u32::from));
                 assert_eq!((a + b).to_array(), (c + d).0);
                 assert_eq!((a - b).to_array(), (c - d).0);
+                assert_eq!((a * b).to_array(), (c * d).0);
                 assert_eq!((a & b).to_array(), (c & d).0);
                 assert_eq!((a | b).to_array(), (c | d).0);
                 assert_eq!((a ^ b).to_array(), (c ^ d).0);
@@ -160,6 +165,7 @@ mod tests {
                 assert_eq!(a.is_zero(), c.is_zero());
                 assert_eq!(a.high_halves().to_array(), c.high_halves().0);
                 assert_eq!(a.swap_bytes().to_array(), c.swap_bytes().0);
+                assert_eq!(a.swap_halves().to_array(), c.swap_halves().0);
                 assert_eq!(V::sum_of_halves([a, b, a]).to_array(), Array::sum_of_halves([c, d, c]).0);
                 let (low, low_array) = (V::splat(0x7fff_ffff), Array::splat(0x7fff_ffff));
                 assert_eq!(low.to_array(), [0x7fff_ffff; N]);

@@ -11,6 +11,7 @@ pub(super) struct U32x4(__m128i);
 operators!(U32x4:
     Add add _mm_add_epi32,
     Sub sub _mm_sub_epi32,
+    Mul mul _mm_mullo_epi32,
     BitAnd bitand _mm_and_si128,
     BitOr bitor _mm_or_si128,
     BitXor bitxor _mm_xor_si128
@@ -102,6 +103,14 @@ impl Lanes<4> for U32x4 {
     fn swap_bytes(self) -> U32x4 {
         value!({
             let order = _mm_setr_epi8(3, 2, 1, 0, 7, 6, 5, 4, 11, 10, 9, 8, 15, 14, 13, 12);
+            U32x4(_mm_shuffle_epi8(self.0, order))
+        })
+    }
+
+    #[inline(always)]
+    fn swap_halves(self) -> U32x4 {
+        value!({
+            let order = _mm_setr_epi8(2, 3, 0, 1, 6, 7, 4, 5, 10, 11, 8, 9, 14, 15, 12, 13);
             U32x4(_mm_shuffle_epi8(self.0, order))
         })
     }
