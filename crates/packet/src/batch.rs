@@ -7,7 +7,6 @@ use crate::header::Header;
 use crate::packet::{Packet, count_unaccounted};
 use crate::pool;
 use crate::settle::Settle;
-use std::cell::Cell;
 use std::fmt;
 use std::mem::{ManuallyDrop, MaybeUninit};
 use std::ptr::NonNull;
@@ -171,15 +170,16 @@ impl Batch {
             };
             return;
         }
-        for (i, fact) in facts[..len].iter().enumerate() {
-            let to = bins[bin(*fact)].0.get_or_insert_with(frame::take);
-            let end = to.len;
-            // SAFETY: slots below the old len are initialised and outside the batch now: each is moved out once.
-            to.packets[end].write(unsafe { frame.packets[i].assume_init_read() });
-            (to.destinations[end], to.next_hops[end]) = (frame.destinations[i], frame.next_hops[i]);
-            to.len = end + 1;
-            // Either nothing is due, or all bins were empty before.
-            (to.headers, to.due) = (frame.headers, Cell::new(due));
+        match due.is_in_columns() {
+            true => scatter::<T, true>(&mut frame, &facts[..len], bins, bin),
+            false => scatter::<T, false>(&mut frame, &facts[..len], bins, bin),
+        }
+        if due != Due::NOTHING {
+            // Then all were empty before.
+            for to in bins.iter_mut().filter_map(|bin| bin.0.as_mut()) {
+                to.headers = frame.headers;
+                to.due.set(due);
+            }
         }
         frame::recycle(frame);
     }
@@ -309,6 +309,27 @@ impl Batch {
         frame.drop_first(gone);
         frame.settle();
         Batch(Some(frame))
+    }
+}
+
+/// Deals the packets of a frame, one for each of `facts`, which are the frame's no more. `COLUMNS`: with what stands in the
+/// columns.
+#[inline]
+fn scatter<T: Copy, const COLUMNS: bool>(
+    frame: &mut Frame,
+    facts: &[T],
+    bins: &mut [Batch],
+    bin: impl Fn(T) -> usize,
+) {
+    for (i, fact) in facts.iter().enumerate() {
+        let to = bins[bin(*fact)].0.get_or_insert_with(frame::take);
+        let end = to.len;
+        // SAFETY: there is a packet for each fact, and nobody else has it: each is moved out once.
+        to.packets[end].write(unsafe { frame.packets[i].assume_init_read() });
+        if COLUMNS {
+            (to.destinations[end], to.next_hops[end]) = (frame.destinations[i], frame.next_hops[i]);
+        }
+        to.len = end + 1;
     }
 }
 

@@ -105,13 +105,21 @@ impl Batch {
     /// The next hop of each packet, in their order.
     #[inline]
     pub fn next_hops(&mut self) -> &[u32] {
-        let Some(frame) = self.0.as_mut() else { return &[] };
+        self.with_next_hops().1
+    }
+
+    /// The packets, and the next hop of each. Nobody is to look at their marks and annotations, which need not be in order, nor
+    /// to change them, nor to move where packets begin.
+    #[inline]
+    pub fn with_next_hops(&mut self) -> (&mut [Packet], &[u32]) {
+        let Some(frame) = self.0.as_mut() else { return (&mut [], &[]) };
         if !frame.due.get().has(Due::NEXT_HOPS) {
             frame.settle();
             let (packets, _, next_hops) = frame.columns();
             next_hops.iter_mut().zip(packets).for_each(|(to, packet)| *to = packet.next_hop());
         }
-        frame.columns().2
+        let (packets, _, next_hops) = frame.columns();
+        (packets, next_hops)
     }
 
     /// Looks at each packet whose network header begins at offset `L`, with the number of its next hop, and then, in order,

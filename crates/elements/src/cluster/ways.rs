@@ -138,7 +138,7 @@ struct Maps<'a> {
 /// room. How many went. `tied`: the paths of their flowlets if these matter; `bins`: their outlets.
 #[inline(never)]
 fn pass<const TIED: bool, const NUMBERED: bool>(
-    packets: &mut [Packet],
+    (packets, next_hops): (&mut [Packet], &[u32]),
     tied: &[u16],
     bins: &mut [u16],
     maps: &mut Maps<'_>,
@@ -146,8 +146,8 @@ fn pass<const TIED: bool, const NUMBERED: bool>(
     let Maps { network, lines, lanes, own_lines, paths } = maps;
     let all = packets.len();
     let (bins, tied) = (&mut bins[..all], if TIED { &tied[..all] } else { &[] });
-    for (gone, packet) in packets.iter_mut().enumerate() {
-        let (number, length) = (packet.next_hop(), length(packet));
+    for (gone, (packet, number)) in packets.iter_mut().zip(next_hops).enumerate() {
+        let (number, length) = (*number, length(packet));
         let Some(head) = packet.data_mut().first_chunk_mut::<HEADER_LEN>() else { return gone };
         let Some(adjacency) = network.get(head, number) else { return gone };
         let Some(to) = lines.get(usize::from(adjacency.output)) else { return gone };
@@ -215,28 +215,30 @@ impl Switch {
         now: Nanos,
         out: &mut Out<'_>,
     ) -> Batch {
-        let packets = batch.as_mut_slice();
         let mut bins = std::mem::take(&mut self.scratch);
         let mut flows = std::mem::take(&mut self.ways.flows);
         let mut tied = std::mem::take(&mut self.ways.tied);
         if ties != Ties::None {
+            let packets = batch.as_mut_slice();
             flowlet_hashes(packets, &mut flows);
             if let Some(table) = self.chooser.flowlets() {
                 table.paths(&flows[..packets.len()], now, &mut tied);
             }
         }
+        let (packets, next_hops) = batch.with_next_hops();
         // The bits that the bins of all packets have, and those that any has. Whom a lane takes goes where the packet went
         // for which it got room.
         let (mut every, mut any, mut at) = (u16::MAX, 0, 0);
         loop {
-            at += self.pass(ties, &mut packets[at..], &tied[at..], &mut bins[at..], all);
-            let Some(packet) = packets.get_mut(at) else { break };
-            if let Some(outlet) = self.renew(packet, (ties, tied[at]), all, now) {
+            let left = (&mut packets[at..], &next_hops[at..]);
+            at += self.pass(ties, left, &tied[at..], &mut bins[at..], all);
+            let Some((packet, number)) = packets.get_mut(at).zip(next_hops.get(at)) else { break };
+            if let Some(outlet) = self.renew((packet, *number), (ties, tied[at]), all, now) {
                 (every, any) = (every & outlet, any | outlet);
                 continue;
             }
             let flow = if ties == Ties::None { 0 } else { flows[at] };
-            let bin = self.one(packet, (ties, flow), all, now).unwrap_or(self.rest());
+            let bin = self.one((packet, *number), (ties, flow), all, now).unwrap_or(self.rest());
             bins[at] = bin;
             (every, any, at) = (every & bin, any | bin, at + 1);
             if let Some(table) = self.chooser.flowlets() {
@@ -260,7 +262,7 @@ impl Switch {
     fn pass(
         &mut self,
         ties: Ties,
-        packets: &mut [Packet],
+        (packets, next_hops): (&mut [Packet], &[u32]),
         tied: &[u16],
         bins: &mut [u16],
         all: Adjacencies<'_>,
@@ -274,9 +276,9 @@ impl Switch {
             paths: self.ways.paths,
         };
         match ties {
-            Ties::None if self.is_strict => pass::<false, true>(packets, tied, bins, &mut maps),
-            Ties::None => pass::<false, false>(packets, tied, bins, &mut maps),
-            Ties::Flowlet => pass::<true, false>(packets, tied, bins, &mut maps),
+            Ties::None if self.is_strict => pass::<false, true>((packets, next_hops), tied, bins, &mut maps),
+            Ties::None => pass::<false, false>((packets, next_hops), tied, bins, &mut maps),
+            Ties::Flowlet => pass::<true, false>((packets, next_hops), tied, bins, &mut maps),
             Ties::Flow => 0,
         }
     }
@@ -322,12 +324,12 @@ impl Switch {
     #[inline]
     fn renew(
         &mut self,
-        packet: &Packet,
+        (packet, number): (&Packet, u32),
         (ties, path): (Ties, u16),
         all: Adjacencies<'_>,
         now: Nanos,
     ) -> Option<u16> {
-        let to = self.destination(packet, all)?;
+        let to = self.destination(packet, number, all)?;
         let path = if ties == Ties::Flowlet && to.node != self.me { path } else { 0 };
         if ties == Ties::Flow || path >= self.ways.paths {
             return None;
@@ -339,8 +341,7 @@ impl Switch {
 
     /// The line that a packet is for, if it is usual.
     #[inline]
-    fn destination(&self, packet: &Packet, all: Adjacencies<'_>) -> Option<Destination> {
-        let number = packet.next_hop();
+    fn destination(&self, packet: &Packet, number: u32, all: Adjacencies<'_>) -> Option<Destination> {
         let head = packet.head::<HEADER_LEN>(0)?;
         let adjacency = all.of(head).get(number as usize).filter(|_| number < ADJACENCIES)?;
         self.lines.get(usize::from(adjacency.output)).copied()
@@ -350,13 +351,13 @@ impl Switch {
     #[inline(never)]
     fn one(
         &mut self,
-        packet: &mut Packet,
+        (packet, number): (&mut Packet, u32),
         (ties, flow): (Ties, u32),
         all: Adjacencies<'_>,
         now: Nanos,
     ) -> Option<u16> {
-        let to = self.destination(packet, all).filter(|_| ties != Ties::None)?;
-        let (number, length) = (packet.next_hop(), length(packet));
+        let to = self.destination(packet, number, all).filter(|_| ties != Ties::None)?;
+        let length = length(packet);
         if to.node == self.me {
             let place = to.lane as usize;
             self.grant(place, to, (ties, 0), now)?;
