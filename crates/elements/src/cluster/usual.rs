@@ -7,7 +7,7 @@ use super::egress::Early;
 use super::outlet::length;
 use super::switch::{Adjacencies, NONE, Network, Switch};
 use cluster::header::{Glance, Header, LEN, Phase, SEQUENCES};
-use graph::{Nanos, Out};
+use graph::{Cx, Nanos, Out};
 use packet::wire::ethernet::HEADER_LEN;
 use packet::{Batch, Packet};
 
@@ -113,12 +113,12 @@ impl Switch {
         place: usize,
         batch: Batch,
         all: Adjacencies<'_>,
-        now: Nanos,
+        cx: &Cx<'_>,
         out: &mut Out<'_>,
     ) -> Batch {
         match self.is_strict {
-            true => self.receive_kinds::<true>(place, batch, all, now, out),
-            false => self.receive_kinds::<false>(place, batch, all, now, out),
+            true => self.receive_kinds::<true>(place, batch, all, cx, out),
+            false => self.receive_kinds::<false>(place, batch, all, cx, out),
         }
     }
 
@@ -128,7 +128,7 @@ impl Switch {
         place: usize,
         mut batch: Batch,
         all: Adjacencies<'_>,
-        now: Nanos,
+        cx: &Cx<'_>,
         out: &mut Out<'_>,
     ) -> Batch {
         let via = self.neighbours[place].node;
@@ -153,6 +153,8 @@ impl Switch {
                     let taken = self.early.len() - early;
                     if taken > 0 {
                         (bin, count) = (rest + 1, taken);
+                    } else if self.take_tagged(packets, &kind, all, cx) {
+                        bin = rest + 1;
                     }
                 }
             }
@@ -163,9 +165,32 @@ impl Switch {
         }
         let rest = self.deal(batch, &bins, (every, any), out);
         if STRICT {
-            self.settle_streams(now, out);
+            self.settle_streams(cx.now, out);
         }
         rest
+    }
+
+    /// Gets the first packet ready for its line if it is to have tags. It does not pass, but is put in order with those that came
+    /// early: numbers on a path go up.
+    #[cold]
+    fn take_tagged(
+        &mut self,
+        packets: &mut [Packet],
+        known: &Kind,
+        all: Adjacencies<'_>,
+        cx: &Cx<'_>,
+    ) -> bool {
+        let Kind { glance, line, stream, path, .. } = *known;
+        let Some(packet) = packets.first_mut() else { return false };
+        let Some(head) = packet.head::<HEADER_LEN>(0) else { return false };
+        let adjacency = all.of(head).get(glance.adjacency() as usize);
+        let adjacency = adjacency.filter(|adjacency| adjacency.is_tagged() && adjacency.port() == line);
+        if adjacency.is_none_or(|adjacency| self.put_tags(packet, adjacency, cx).is_err()) {
+            return false;
+        }
+        let (source, port, incarnation) = (glance.source(), glance.port(), glance.incarnation());
+        self.early.push(Early { stream, path, source, port, incarnation, sequence: glance.sequence() });
+        true
     }
 
     /// What is to be known of packets of such a kind; `None` if they are not usual.
