@@ -59,7 +59,8 @@ pub enum Source {
 /// How to run.
 #[derive(Clone, Debug)]
 pub struct Settings {
-    /// Interface numbers of the twins, by port; 0 for a port that has none.
+    /// Interface numbers of the twins, by port; 0 for a port that has none. VLANs have numbers behind all of these, so ports
+    /// that may come later must be among them.
     pub ports: Vec<u32>,
     /// Where routes come from.
     pub source: Source,
@@ -133,7 +134,8 @@ impl Handle {
         look(&models.kernel, models.frr.as_ref())
     }
 
-    /// From now on the interface of this number is the twin of a port, which may be a new one; `None`: the port is gone.
+    /// From now on the interface of this number is the twin of a port; `None`: the port is gone. Without VLANs the port may be a
+    /// new one.
     pub fn set_port(&self, port: usize, twin: Option<u32>) {
         lock(&self.shared.ports).push((port, twin.unwrap_or(0)));
         // The counter cannot overflow by this.

@@ -93,8 +93,9 @@ impl Places {
         self.twins.get(port).copied().filter(|twin| *twin != 0)
     }
 
-    /// Another interface is the twin of a port, which may be a new one; 0: none. Returns the port's number, if it can have
-    /// one: there are no more interfaces, and where there are VLANs their numbers follow those of the first ports.
+    /// Another interface is the twin of a port; 0: none. Returns the port's number, if it can have one: there are no more
+    /// interfaces, and where there are VLANs their numbers follow those of the ports that there were from the beginning, with
+    /// twins or without.
     pub fn set_twin(&mut self, port: usize, twin: u32) -> Option<u32> {
         let number = u16::try_from(port).ok().filter(|_| port < Interfaces::MOST)?;
         if port >= self.twins.len() {
@@ -169,7 +170,7 @@ impl Places {
 
     /// The port and the tags of a VLAN that is on a twin, or on a VLAN on one.
     fn tags(&self, kernel: &Model, link: &Link, depth: u32) -> Option<(u16, Tags)> {
-        let (port, below) = match self.twins.iter().position(|twin| *twin == link.below) {
+        let (port, below) = match self.twins.iter().position(|twin| *twin != 0 && *twin == link.below) {
             Some(port) => (u16::try_from(port).ok()?, Tags::NONE),
             None if depth > 1 => self.tags(kernel, kernel.links.get(link.below)?, depth - 1)?,
             None => return None,
@@ -231,8 +232,8 @@ impl Places {
         let mut in_vrfs = links.filter_map(|link| Some((&link.name, vrf_of(kernel, link)?.0)));
         if let Some((name, vrf)) = in_vrfs.next().filter(|_| !self.warned) {
             eprintln!(
-                "warning: {name} is in VRF {vrf}: neither clusters nor routers of another version than their control side \
-                 have VRFs; its packets are looked up in table main"
+                "warning: {name} is in VRF {vrf}: a router of another version than its control side has no VRFs; its packets are \
+                 looked up in table main"
             );
             self.warned = true;
         }

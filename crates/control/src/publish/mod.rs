@@ -70,7 +70,7 @@ pub struct Tables {
     pub routes6: Arc<RouteTable<u128>>,
     /// What IPv6 packets to the next hops of `routes6` begin with.
     pub adjacencies6: Arc<Adjacencies>,
-    /// Interfaces, and the routes of VRFs; `None` where there are no VLANs and no VRFs, as in clusters.
+    /// Interfaces, and the routes of VRFs; `None` where there are no VLANs and no VRFs.
     pub interfaces: Option<Arc<Interfaces>>,
 }
 
@@ -177,7 +177,7 @@ struct Half<'a, A: Address> {
 impl Publisher {
     /// A publisher for tables that are still empty, or as an earlier one left them: then what is in them and has not been
     /// told yet stays until [`sweep`](Self::sweep). `ports` are the interface numbers of the twins, by
-    /// port; 0 for none.
+    /// port; 0 for none. VLANs have numbers behind those of all these.
     pub fn new(tables: Tables, ports: &[u32]) -> Publisher {
         let is_empty = tables.routes4.is_empty() && tables.routes6.is_empty();
         let mut sets = AllSets::default();
@@ -324,7 +324,8 @@ impl Publisher {
         self.cables_changed |= if carrier { self.cut.remove(&port) } else { self.cut.insert(port) };
     }
 
-    /// Another interface is the twin of a port from the next publication on; 0: none.
+    /// Another interface is the twin of a port from the next publication on; 0: none. Where there are VLANs the port must be one
+    /// of those that [`new`](Self::new) was given.
     pub fn set_port(&mut self, port: usize, twin: u32) {
         let Some(number) = self.places.set_twin(port, twin) else { return };
         self.cut.remove(&number);
