@@ -11,6 +11,7 @@ use control::{Model, Publisher, Tables};
 use epoch::Reader;
 use fib::{Prefix, Tags};
 use graph::{Clock, Engine, Options, Router, SIMULATED_START};
+use io::Devices;
 use io::memory::{MemoryDevices, MemoryPort};
 use packet::Pool;
 use packet::wire::ipv4;
