@@ -278,12 +278,16 @@ impl Control {
             }
         };
         let wake = Arc::new(EventFd::from_flags(EfdFlags::EFD_CLOEXEC | EfdFlags::EFD_NONBLOCK)?);
+        let mut publisher = Publisher::new(tables, &settings.ports);
+        if !hold.is_zero() {
+            publisher.hold_interfaces();
+        }
         let control = Control {
             socket: NetlinkSocket::open(GROUPS, settings.buffer)?,
             listener,
             connection: None,
             follower: Follower::new(),
-            publisher: Publisher::new(tables, &settings.ports),
+            publisher,
             reclaim,
             is_apart,
             hold,
@@ -330,6 +334,10 @@ impl Control {
                 self.publisher.sweep();
             }
             more = self.publisher.publish(kernel, frr.as_mut(), &mut reader);
+            for (link, ip, mac) in self.publisher.take_strangers() {
+                // One that Linux does not take it finds out when it is needed.
+                let _ = self.socket.send(&request::add_neighbour(link, ip, mac, 0));
+            }
             for link in self.publisher.take_fresh_links() {
                 // As its twin: what the data plane leaves to Linux is forwarded there.
                 let _ = self.socket.send(&request::forward(link));

@@ -18,7 +18,7 @@ fn host(stage: &Stage, behind: usize, (outer, id): Tags, net: u16, more: &str) -
     let below = match outer {
         None => "eth0".to_owned(),
         Some(outer) => {
-            let make = format!("link add link eth0 name s{outer} type vlan protocol 802.1ad id {outer}\n");
+            let make = format!("link add link eth0 name s{outer} type vlan id {outer}\n");
             stage.hosts[behind].ip(&format!("{make}link set s{outer} up\n"))?;
             format!("s{outer}")
         }
@@ -42,7 +42,7 @@ fn add(stage: &Stage, line: usize, (outer, id): Tags, net: u16, vrf: Option<&str
         None => twin,
         Some(outer) => {
             let name = format!("{twin}.s{outer}");
-            let make = format!("link add link {twin} name {name} type vlan protocol 802.1ad id {outer}\n");
+            let make = format!("link add link {twin} name {name} type vlan id {outer}\n");
             stage.inside.ip(&format!("{make}link set {name} up\n"))?;
             name
         }
