@@ -250,10 +250,8 @@ impl Places {
     }
 
     fn interface(&self, kernel: &Model, number: u16, index: u32) -> Option<Interface> {
-        let (table, link) = match (self.table.as_ref()?, kernel.links.get(index)) {
-            (table, Some(link)) => (table, link),
-            (_, None) => return self.held.get(&number).cloned(),
-        };
+        let table = self.table.as_ref()?;
+        let Some(link) = kernel.links.get(index) else { return self.held.get(&number).cloned() };
         let port = *self.port_of.get(usize::from(number))?;
         let tags =
             self.numbers.iter().find(|(_, of)| **of == number).map_or(Tags::NONE, |((_, tags), _)| *tags);
