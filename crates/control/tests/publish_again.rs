@@ -429,7 +429,7 @@ fn vlans_stay_until_linux_has_them_or_the_time_is_over() {
     }
     let neighbour = (24, [10, 0, 14, 2].into(), [4, 0, 0, 0, 14, 2]);
     assert_eq!(publisher.take_strangers(), [neighbour]);
-    assert_eq!((meanings(&tables), known(&tables).0), (before.0.clone(), before.1.0.clone()));
+    assert_eq!((meanings(&tables), known(&tables).0), (before.0, before.1.0));
     let (link, ip, mac) = neighbour;
     let told = |state, mac| Message::Neighbour(Action::Add, Neighbour { link, ip, mac, state });
     model.apply(told(4, Some(mac)), false);

@@ -142,6 +142,30 @@ pub struct Net {
     pub carried: HashMap<(u16, u16, u16, bool), u64>,
 }
 
+/// A network behind each interface, as arguments.
+fn routes(setup: &Setup) -> String {
+    let routes = (0..setup.interfaces()).map(|i| format!("10.{i}.0.0/16 192.168.{i}.1 {i}"));
+    routes.collect::<Vec<_>>().join(", ")
+}
+
+/// The neighbours that lead there.
+fn neighbours(setup: &Setup) -> String {
+    let next = |i| format!("{i} 192.168.{i}.1 2:0:0:0:{i:x}:1 2:0:0:0:{i:x}:2");
+    (0..setup.interfaces()).map(next).collect::<Vec<_>>().join(", ")
+}
+
+/// The VLANs, each with a comma before it. The outer tag of two is one of its own.
+fn vlans(setup: &Setup) -> String {
+    let lines = setup.lines();
+    let vlans = (lines..setup.interfaces()).map(|i| {
+        let (line, (_, tags)) = (i % lines, TAGS[usize::from(i / lines)]);
+        format!(", {i} v{i} {line} {tags} 2:2:2:2:2:2")
+    });
+    let outer = (0..lines).filter(|_| setup.kinds > 2);
+    let outer = outer.map(|line| format!(", {} o{line} {line} ad:7 2:2:2:2:2:2", setup.interfaces() + line));
+    vlans.chain(outer).collect()
+}
+
 /// The configuration of one node.
 pub fn config(setup: &Setup, me: u16, incarnation: u8) -> String {
     let lines = if me < setup.edge { setup.ports } else { 0 };
@@ -166,19 +190,7 @@ pub fn config(setup: &Setup, me: u16, incarnation: u8) -> String {
     if me != 0 && lines == 0 {
         text.push_str("Idle -> wrapped;\n");
     }
-    let routes: Vec<String> =
-        (0..setup.interfaces()).map(|i| format!("10.{i}.0.0/16 192.168.{i}.1 {i}")).collect();
-    let next: Vec<String> = (0..setup.interfaces())
-        .map(|i| format!("{i} 192.168.{i}.1 2:0:0:0:{i:x}:1 2:0:0:0:{i:x}:2"))
-        .collect();
-    let vlans = (all..setup.interfaces()).map(|i| {
-        let (line, (_, tags)) = (i % all, TAGS[usize::from(i / all)]);
-        format!(", {i} v{i} {line} {tags} 2:2:2:2:2:2")
-    });
-    // The outer tag of two is a VLAN of its own.
-    let outer = (0..all).filter(|_| setup.kinds > 2);
-    let outer = outer.map(|line| format!(", {} o{line} {line} ad:7 2:2:2:2:2:2", setup.interfaces() + line));
-    let vlans: String = vlans.chain(outer).collect();
+    let (routes, next, vlans) = (routes(setup), neighbours(setup), vlans(setup));
     if lines == 0 {
         text.push_str("Idle -> [0] cluster;\n");
     }
@@ -193,8 +205,6 @@ pub fn config(setup: &Setup, me: u16, incarnation: u8) -> String {
              vlan{port}[0] -> CheckIPHeader(OFFSET 18) -> rt{port}; vlan{port}[2] -> CheckIPHeader(OFFSET 22) -> rt{port};
              vlan{port}[1], vlan{port}[3] -> Discard; vlan{port}[4] -> others{port} :: Null; class{port}[3] -> others{port};
              cluster[{port}] -> ToDPDKDevice(line{port});\n",
-            routes = routes.join(", "),
-            next = next.join(", "),
         );
         if is_candidate {
             let _ = writeln!(
