@@ -59,7 +59,8 @@ pub enum Source {
 /// How to run.
 #[derive(Clone, Debug)]
 pub struct Settings {
-    /// Interface numbers of the twins, by port; 0 for a port that has none.
+    /// Interface numbers of the twins, by port; 0 for a port that has none. VLANs have numbers behind all of these, so ports
+    /// that may come later must be among them.
     pub ports: Vec<u32>,
     /// Where routes come from.
     pub source: Source,
@@ -133,7 +134,8 @@ impl Handle {
         look(&models.kernel, models.frr.as_ref())
     }
 
-    /// From now on the interface of this number is the twin of a port, which may be a new one; `None`: the port is gone.
+    /// From now on the interface of this number is the twin of a port; `None`: the port is gone. Without VLANs the port may be a
+    /// new one.
     pub fn set_port(&self, port: usize, twin: Option<u32>) {
         lock(&self.shared.ports).push((port, twin.unwrap_or(0)));
         // The counter cannot overflow by this.
@@ -276,12 +278,16 @@ impl Control {
             }
         };
         let wake = Arc::new(EventFd::from_flags(EfdFlags::EFD_CLOEXEC | EfdFlags::EFD_NONBLOCK)?);
+        let mut publisher = Publisher::new(tables, &settings.ports);
+        if !hold.is_zero() {
+            publisher.hold_interfaces();
+        }
         let control = Control {
             socket: NetlinkSocket::open(GROUPS, settings.buffer)?,
             listener,
             connection: None,
             follower: Follower::new(),
-            publisher: Publisher::new(tables, &settings.ports),
+            publisher,
             reclaim,
             is_apart,
             hold,
@@ -328,6 +334,10 @@ impl Control {
                 self.publisher.sweep();
             }
             more = self.publisher.publish(kernel, frr.as_mut(), &mut reader);
+            for (link, ip, mac) in self.publisher.take_strangers() {
+                // One that Linux does not take it finds out when it is needed.
+                let _ = self.socket.send(&request::add_neighbour(link, ip, mac, 0));
+            }
             for link in self.publisher.take_fresh_links() {
                 // As its twin: what the data plane leaves to Linux is forwarded there.
                 let _ = self.socket.send(&request::forward(link));

@@ -398,3 +398,52 @@ fn a_set_is_known_by_its_members() {
     assert_eq!((meaning(&tables, third).1.len(), tables.adjacencies4.group(second)), (1, None));
     assert_eq!(hop("20.0.0.0/16"), first);
 }
+
+/// A node that is elected does not have the VLANs and VRFs of the one before in its Linux yet.
+#[test]
+fn vlans_stay_until_linux_has_them_or_the_time_is_over() {
+    let tables = tables();
+    let mut messages = beginning();
+    messages.extend([neighbour(14, 2, 2), neighbour(15, 2, 2)]);
+    messages.push(route_in(100, Action::Add, "20.0.0.0/16", Hops::One(via(14, 2))));
+    messages.push(route(Action::Add, "21.0.0.0/16", Hops::One(via(15, 2))));
+    publish_all(&tables, &messages);
+    let before = (meanings(&tables), known(&tables));
+    assert_eq!((before.0.len(), before.1.0.len(), before.1.1.len()), (8, 3, 5), "{before:?}");
+    let mtu = || {
+        let reader = Reader::new();
+        [3, 4].map(|number| tables.adjacencies4.read(&reader).mtu(number))
+    };
+    let mtus = mtu();
+
+    let mut publisher = Publisher::new(tables.clone(), &LINKS);
+    publisher.hold_interfaces();
+    let mut model = model(&LINKS.map(|index| link(index, true, true)));
+    publish(&mut publisher, &mut model);
+    assert_eq!((meanings(&tables), known(&tables)), before);
+    assert_eq!((mtu(), publisher.take_strangers()), (mtus, vec![]));
+    // One comes, with another number in this Linux: its neighbour is told of, and stays until Linux knows better.
+    for message in [vrf(27, 100), vlan(24, 11, 50, 27)] {
+        model.apply(message, false);
+        publish(&mut publisher, &mut model);
+    }
+    let neighbour = (24, [10, 0, 14, 2].into(), [4, 0, 0, 0, 14, 2]);
+    assert_eq!(publisher.take_strangers(), [neighbour]);
+    assert_eq!((meanings(&tables), known(&tables).0), (before.0, before.1.0));
+    let (link, ip, mac) = neighbour;
+    let told = |state, mac| Message::Neighbour(Action::Add, Neighbour { link, ip, mac, state });
+    model.apply(told(4, Some(mac)), false);
+    publish(&mut publisher, &mut model);
+    let of_vrf = || meanings(&tables).get(&(100, "20.0.0.0/16".parse().unwrap())).map(|meaning| meaning.2);
+    assert_eq!(of_vrf().flatten().unwrap().0, [4, 0, 0, 0, 14, 2, 2, 0, 0, 0, 0, 24]);
+    assert_eq!(publisher.take_strangers(), []);
+    // The other does not, nor do routes.
+    publisher.sweep();
+    publish(&mut publisher, &mut model);
+    let names = |tables: &Tables| {
+        let all = tables.interfaces.as_ref().unwrap();
+        all.with(|map| map.iter().map(|(number, one)| format!("{number} {}", one.name)).collect::<Vec<_>>())
+    };
+    assert_eq!(names(&tables), ["0 ", "1 ", "2 ", "3 v24"]);
+    assert_eq!((of_vrf(), vrfs(&tables).len(), known(&tables).0.len()), (None, 1, 2));
+}

@@ -511,3 +511,39 @@ fn numbers_are_used_again_when_all_nodes_have_followed() {
     assert_eq!([13, 14, 15, 16].map(number), [0, 1, 2, 8]);
     assert_eq!(table.next_hop_list()[..4], [13, 14, 15, 3].map(hop));
 }
+
+/// In the middle of a snapshot a number of a VLAN that stood for another one stands for none: what is led to it by then must not
+/// get the other one's tags.
+#[test]
+fn frames_never_get_tags_that_are_not_meant() {
+    let vlan = |of: &Tables, id| {
+        let all = interfaces(of);
+        let tags = Tags::NONE.then(Tags::CUSTOMER, id).unwrap();
+        let (name, counts) = (format!("v{id}"), all.counts_of(9));
+        let one = Interface { name, port: 1, tags, mac: [2; 6], mtu: 1500, up: true, vrf: None, counts };
+        all.change(vec![fib::InterfaceChange { number: 9, port: 1, tags, now: Some(one) }]);
+        let hop = NextHop { gateway: Some([10, 0, 0, 2].into()), port: 9 };
+        let adjacency = Adjacency::tagged([4, 0, 0, 0, 0, id as u8], [2; 6], 9, 1);
+        let changes = AdjacencyChanges { adjacencies: vec![(hop, Some(adjacency))], groups: Vec::new() };
+        of.adjacencies4.change(changes, &of.routes4.next_hop_list());
+        (hop, adjacency)
+    };
+    let mut node = Node::new();
+    for id in [100, 200] {
+        // Another life each time.
+        let control = tables();
+        let (hop, adjacency) = vlan(&control, id);
+        let log = Log::new(&control, Log::ROOM);
+        node.connect(&log);
+        let mut steps = 0;
+        while node.feed.as_ref().is_some_and(Feed::has_more) || !node.wire.is_empty() {
+            node.take(1);
+            steps += 1;
+            let tags = interfaces(&node.tables).with(|map| map.get(9).map(|one| one.tags.to_string()));
+            let is_new = node.tables.adjacencies4.get(hop) == Some(adjacency);
+            assert!(!is_new || tags.is_none_or(|tags| tags == id.to_string()), "{steps}");
+        }
+        assert_eq!(all(&node.tables), all(&control));
+        node.disconnect();
+    }
+}

@@ -6,7 +6,10 @@ use control::replicate::{
     Authority, Client, ClientSettings, Identity, Log, Server, ServerSettings, ServerStatus,
 };
 use epoch::Reader;
-use fib::{Adjacency, AdjacencyChanges, NextHop, Prefix, Route, RouteChange};
+use fib::{
+    Adjacency, AdjacencyChanges, Interface, InterfaceChange, Interfaces, NextHop, Prefix, Route, RouteChange,
+    Tags,
+};
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::sync::Arc;
@@ -185,6 +188,63 @@ fn unchanged_routes_are_there_all_the_time() {
     reader.join().unwrap();
     // The last one has taken its numbers from nobody.
     assert!(client.status().counts.renumbered > 0);
+}
+
+/// A VLAN and its number, on port 1.
+fn vlan(all: &Interfaces, number: u16, id: u16) -> InterfaceChange {
+    let tags = Tags::NONE.then(Tags::CUSTOMER, id).unwrap();
+    let (name, counts) = (format!("v{id}"), all.counts_of(number));
+    let now = Interface { name, port: 1, tags, mac: [2; 6], mtu: 1500, up: true, vrf: None, counts };
+    InterfaceChange { number, port: 1, tags, now: Some(now) }
+}
+
+fn with_interfaces() -> (Tables, Arc<Interfaces>) {
+    let interfaces = Arc::new(Interfaces::new(1));
+    (Tables::default().with_interfaces(interfaces.clone()), interfaces)
+}
+
+/// Number, tags and name of each VLAN that has had a number.
+fn vlans(all: &Interfaces) -> Vec<(u16, String, Option<String>)> {
+    let (all, ()) = all.snapshot(drop);
+    all.into_iter().map(|one| (one.number, one.tags.to_string(), one.now.map(|now| now.name))).collect()
+}
+
+#[test]
+fn vlans_keep_their_numbers() {
+    let authority = Authority::new().unwrap();
+    let (control, all) = with_interfaces();
+    all.change(vec![vlan(&all, 8, 100), vlan(&all, 9, 200)]);
+    let log = Log::new(&control, Log::ROOM);
+    let server = start(&authority, &log, any(), Duration::ZERO);
+    log.set_ready();
+    let (tables, followed) = with_interfaces();
+    let client = follow(authority.issue("node-b").unwrap(), "node-b", server.address(), &tables);
+    // One that does not know of interfaces.
+    let plain = Tables::default();
+    let other = follow(authority.issue("node-c").unwrap(), "node-c", server.address(), &plain);
+    assert!(client.wait(LIMIT) && other.wait(LIMIT));
+    let here = |number, id: u16| (number, id.to_string(), Some(format!("v{id}")));
+    assert_eq!(vlans(&followed), [here(8, 100), here(9, 200)]);
+    let address = server.address();
+    drop((server, log));
+    // A new one, with empty tables, is told what numbers stand for; nothing is there before Linux says so.
+    let (control, all) = with_interfaces();
+    let log = Log::new(&control, Log::ROOM);
+    let server = start(&authority, &log, address, LIMIT);
+    assert_eq!(vlans(&all), [(8, "100".to_owned(), None), (9, "200".to_owned(), None)]);
+    assert_eq!(vlans(&followed), [here(8, 100), here(9, 200)]);
+    all.change(vec![vlan(&all, 9, 200)]);
+    log.set_ready();
+    wait_for("a snapshot", || vlans(&followed) == [(8, "100".to_owned(), None), here(9, 200)]);
+    wait_for("it is served", || client.status().synced && other.status().synced);
+    drop((server, log));
+    // One that asks nobody gives the number to another VLAN.
+    let (control, all) = with_interfaces();
+    all.change(vec![vlan(&all, 8, 300)]);
+    let log = Log::new(&control, Log::ROOM);
+    let _server = start(&authority, &log, address, Duration::ZERO);
+    log.set_ready();
+    wait_for("a snapshot", || vlans(&followed) == [here(8, 300), (9, "200".to_owned(), None)]);
 }
 
 #[test]

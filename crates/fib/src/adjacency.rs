@@ -57,6 +57,12 @@ impl Adjacency {
         self.output < Self::TAGGED
     }
 
+    /// True if frames can be made with it, and have tags.
+    #[inline]
+    pub const fn is_tagged(&self) -> bool {
+        self.is_usable() && !self.is_plain()
+    }
+
     /// That of a neighbour behind the tags of an interface.
     pub fn tagged(destination: [u8; 6], source: [u8; 6], interface: u16, port: u16) -> Adjacency {
         let mut header = [0; Self::HEADER_LEN];

@@ -35,6 +35,9 @@ impl<A: In> Half<'_, A> {
             // Also those of interfaces that are gone.
             for (hop, _) in self.adjacencies.known() {
                 let Some(gateway) = hop.gateway.filter(|_| !is_special(&hop)) else { continue };
+                if view.holds_neighbour(hop.port, gateway) {
+                    continue;
+                }
                 note(hop, view.link(hop.port).and_then(|link| view.adjacency::<A>(link, gateway)));
             }
         }
@@ -107,6 +110,13 @@ impl<A: In> Half<'_, A> {
 }
 
 impl View<'_> {
+    /// True if a neighbour stays as it is, behind a VLAN that the kernel has not shown, or has just shown without the neighbour.
+    fn holds_neighbour(&self, interface: u32, ip: IpAddr) -> bool {
+        let is_unknown = |link| self.kernel.neighbours.get((link, ip)).is_none();
+        self.places.holds_near(interface, ip)
+            && (self.places.is_held(interface) || self.link(interface).is_some_and(is_unknown))
+    }
+
     /// The adjacency of a neighbour on a link that is a port.
     pub fn adjacency<A: In>(&self, link: u32, ip: IpAddr) -> Option<Adjacency> {
         let number = u16::try_from(*self.ports.get(&link)?).ok()?;

@@ -3,10 +3,12 @@
 //! A port and the tags of a VLAN have the same number for good, whatever interface of the kernel serves them, and whenever
 //! it comes back: a number in an adjacency never means another VLAN.
 
+use super::Near;
 use crate::kernel::Model;
 use crate::netlink::Link;
-use fib::{Interface, Interfaces, Prefix, Tags, Vrf};
+use fib::{Interface, InterfaceMap, Interfaces, Prefix, Tags, Vrf};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::net::IpAddr;
 use std::sync::Arc;
 
 /// How many VLANs may be on top of one another; a frame has two tags at most.
@@ -56,6 +58,11 @@ pub struct Places {
     seen: BTreeSet<u32>,
     fresh: Vec<u32>,
     warned: bool,
+    /// VLANs that were in `table` at the start and that the kernel has not shown yet.
+    held: BTreeMap<u16, Interface>,
+    /// Neighbours that were in the tables then, and those of them that the kernel does not know: their VLANs have just come.
+    near: Vec<Near>,
+    strangers: Vec<(u32, IpAddr, [u8; 6])>,
 }
 
 impl Places {
@@ -73,6 +80,9 @@ impl Places {
             seen: BTreeSet::new(),
             fresh: Vec::new(),
             warned: false,
+            held: BTreeMap::new(),
+            near: Vec::new(),
+            strangers: Vec::new(),
         };
         let found = places.table.as_ref().map(|table| table.snapshot(|vrfs| vrfs));
         if let Some((interfaces, vrfs)) = found {
@@ -93,8 +103,9 @@ impl Places {
         self.twins.get(port).copied().filter(|twin| *twin != 0)
     }
 
-    /// Another interface is the twin of a port, which may be a new one; 0: none. Returns the port's number, if it can have
-    /// one: there are no more interfaces, and where there are VLANs their numbers follow those of the first ports.
+    /// Another interface is the twin of a port; 0: none. Returns the port's number, if it can have one: there are no more
+    /// interfaces, and where there are VLANs their numbers follow those of the ports that there were from the beginning, with
+    /// twins or without.
     pub fn set_twin(&mut self, port: usize, twin: u32) -> Option<u32> {
         let number = u16::try_from(port).ok().filter(|_| port < Interfaces::MOST)?;
         if port >= self.twins.len() {
@@ -109,6 +120,52 @@ impl Places {
             (self.ports, self.links) = (by_link(&self.twins), self.twins.clone());
         }
         Some(number.into())
+    }
+
+    /// VLANs that are in the table, with the VRFs that they are in, stay until the kernel has shown them once, or until
+    /// [`release`](Self::release). `near` are the neighbours in the tables, by the numbers of their interfaces.
+    pub fn hold(&mut self, near: Vec<Near>) {
+        let Some(table) = &self.table else { return };
+        let vlans = |map: &InterfaceMap| {
+            let vlans = map.iter().filter(|(_, one)| !one.tags.is_empty());
+            vlans.filter_map(|(number, one)| Some((u16::try_from(number).ok()?, one.clone()))).collect()
+        };
+        self.held = table.with(vlans);
+        self.near = near;
+    }
+
+    /// From now on there is what the kernel has. True if that may be a change.
+    pub fn release(&mut self) -> bool {
+        self.near.clear();
+        !std::mem::take(&mut self.held).is_empty()
+    }
+
+    /// True of VLANs that are there though the kernel has not shown them yet.
+    pub fn is_held(&self, number: u32) -> bool {
+        u16::try_from(number).is_ok_and(|number| self.held.contains_key(&number))
+    }
+
+    /// The longest packet for the interface with this number, if it is known without the kernel.
+    pub fn held_mtu(&self, number: u16) -> Option<u32> {
+        self.held.get(&number).map(|one| one.mtu)
+    }
+
+    /// True of neighbours behind VLANs that were known when it began to hold.
+    pub fn holds_near(&self, number: u32, ip: IpAddr) -> bool {
+        self.near.iter().any(|(of, near, _)| (*of, *near) == (number, ip))
+    }
+
+    /// Neighbours that were known before their VLANs came: number of the kernel's interface, address, Ethernet address.
+    pub fn take_strangers(&mut self) -> Vec<(u32, IpAddr, [u8; 6])> {
+        std::mem::take(&mut self.strangers)
+    }
+
+    /// A VLAN has come that may have been held.
+    fn met(&mut self, number: u16, index: u32) {
+        if self.held.remove(&number).is_some() {
+            let of_it = self.near.iter().filter(|(port, ..)| *port == u32::from(number));
+            self.strangers.extend(of_it.map(|(_, ip, mac)| (index, *ip, *mac)));
+        }
     }
 
     /// Looks at the kernel's interfaces anew. Returns VRFs that no interface is in any more. What has changed is shown to
@@ -134,7 +191,10 @@ impl Places {
             let Some(number) = self.number(port, tags) else { continue };
             self.ports.insert(index, number.into());
             self.links[usize::from(number)] = index;
+            self.met(number, index);
         }
+        let twins = &self.twins;
+        self.held.retain(|_, one| twins.get(usize::from(one.port)).is_some_and(|twin| *twin != 0));
         let gone = self.update_vrfs(kernel);
         let all = (0..).zip(&self.links).map(|(number, index)| self.interface(kernel, number, *index));
         self.news = Some(all.collect());
@@ -169,7 +229,7 @@ impl Places {
 
     /// The port and the tags of a VLAN that is on a twin, or on a VLAN on one.
     fn tags(&self, kernel: &Model, link: &Link, depth: u32) -> Option<(u16, Tags)> {
-        let (port, below) = match self.twins.iter().position(|twin| *twin == link.below) {
+        let (port, below) = match self.twins.iter().position(|twin| *twin != 0 && *twin == link.below) {
             Some(port) => (u16::try_from(port).ok()?, Tags::NONE),
             None if depth > 1 => self.tags(kernel, kernel.links.get(link.below)?, depth - 1)?,
             None => return None,
@@ -190,7 +250,8 @@ impl Places {
     }
 
     fn interface(&self, kernel: &Model, number: u16, index: u32) -> Option<Interface> {
-        let (table, link) = (self.table.as_ref()?, kernel.links.get(index)?);
+        let table = self.table.as_ref()?;
+        let Some(link) = kernel.links.get(index) else { return self.held.get(&number).cloned() };
         let port = *self.port_of.get(usize::from(number))?;
         let tags =
             self.numbers.iter().find(|(_, of)| **of == number).map_or(Tags::NONE, |((_, tags), _)| *tags);
@@ -210,7 +271,10 @@ impl Places {
     /// VRFs that interfaces of ours have come to are there afterwards, others are not.
     fn update_vrfs(&mut self, kernel: &Model) -> Vec<VrfState> {
         let ours = self.ports.keys().filter_map(|index| vrf_of(kernel, kernel.links.get(*index)?));
-        let used: BTreeMap<u32, String> = ours.map(|(name, table)| (table, name.to_owned())).collect();
+        let held = self.held.values().filter_map(|one| one.vrf.as_ref());
+        let held = held.map(|vrf| (vrf.table, vrf.name.clone()));
+        let used: BTreeMap<u32, String> =
+            held.chain(ours.map(|(name, table)| (table, name.to_owned()))).collect();
         let is_used =
             |state: &VrfState| used.get(&state.vrf.table).is_some_and(|name| *name == state.vrf.name);
         let (stay, gone) = std::mem::take(&mut self.vrfs).into_iter().partition(|(_, state)| is_used(state));
@@ -231,8 +295,8 @@ impl Places {
         let mut in_vrfs = links.filter_map(|link| Some((&link.name, vrf_of(kernel, link)?.0)));
         if let Some((name, vrf)) = in_vrfs.next().filter(|_| !self.warned) {
             eprintln!(
-                "warning: {name} is in VRF {vrf}: neither clusters nor routers of another version than their control side \
-                 have VRFs; its packets are looked up in table main"
+                "warning: {name} is in VRF {vrf}: a router of another version than its control side has no VRFs; its packets are \
+                 looked up in table main"
             );
             self.warned = true;
         }

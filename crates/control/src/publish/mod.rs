@@ -17,20 +17,19 @@ mod groups;
 mod interfaces;
 mod paths;
 mod routes;
+mod tables;
 mod vrfs;
 
 use crate::kernel::Model;
 use crate::netlink::{LOCAL_TABLE, Link, MAIN_TABLE};
 use epoch::Reader;
-use fib::{
-    Address, Adjacencies, Adjacency, Dir24_8, Fib, Interfaces, NextHop, Prefix, RangeTree, RouteTable, Vrf,
-};
+use fib::{Address, Adjacencies, NextHop, Prefix, RouteTable, Vrf};
 use groups::{AllSets, Wanted};
 use interfaces::{Places, VrfState};
 use paths::View;
 use std::collections::{HashMap, HashSet};
 use std::net::{IpAddr, Ipv4Addr};
-use std::sync::Arc;
+pub use tables::{Near, Tables};
 use vrfs::Round;
 
 /// The port of the next hop of packets for Linux.
@@ -58,65 +57,6 @@ pub fn set_number(port: u32) -> Option<u32> {
 /// Prefixes that are looked at in one go, so that news are read in between; only what is there at the start is published
 /// whole, which makes the tables in one pass. Of more changes at once than this tables are made anew.
 const CHUNK: usize = 4096;
-
-/// The tables of a router, shared with its elements.
-#[derive(Clone)]
-pub struct Tables {
-    /// IPv4 routes.
-    pub routes4: Arc<RouteTable<u32>>,
-    /// What IPv4 packets to the next hops of `routes4` begin with.
-    pub adjacencies4: Arc<Adjacencies>,
-    /// IPv6 routes.
-    pub routes6: Arc<RouteTable<u128>>,
-    /// What IPv6 packets to the next hops of `routes6` begin with.
-    pub adjacencies6: Arc<Adjacencies>,
-    /// Interfaces, and the routes of VRFs; `None` where there are no VLANs and no VRFs, as in clusters.
-    pub interfaces: Option<Arc<Interfaces>>,
-}
-
-impl Default for Tables {
-    /// Empty tables, of the structures that a router has.
-    fn default() -> Tables {
-        Tables::new(Dir24_8::new(), RangeTree::new())
-    }
-}
-
-impl Tables {
-    /// Empty tables in which lookups are made by these structures, without VLANs and VRFs.
-    pub fn new(fib4: impl Fib<u32> + 'static, fib6: impl Fib<u128> + 'static) -> Tables {
-        Tables {
-            routes4: Arc::new(RouteTable::new(fib4)),
-            adjacencies4: Arc::default(),
-            routes6: Arc::new(RouteTable::new(fib6)),
-            adjacencies6: Arc::default(),
-            interfaces: None,
-        }
-    }
-
-    /// With these interfaces, which other elements than those of the tables read.
-    pub fn with_interfaces(self, interfaces: Arc<Interfaces>) -> Tables {
-        Tables { interfaces: Some(interfaces), ..self }
-    }
-}
-
-/// A neighbour: the port that it is behind, its address, its Ethernet address.
-pub type Near = (u32, IpAddr, [u8; 6]);
-
-impl Tables {
-    /// The neighbours that there are adjacencies for, behind ports themselves, not VLANs on them.
-    pub fn neighbours(&self) -> Vec<Near> {
-        let known = [&self.adjacencies4, &self.adjacencies6].map(|adjacencies| adjacencies.known());
-        let near = |(hop, adjacency): (NextHop, Adjacency)| {
-            let is_port = u32::from(adjacency.output) == hop.port;
-            let mac = adjacency.header.first_chunk::<6>().filter(|_| is_port)?;
-            Some((hop.port, hop.gateway?, *mac))
-        };
-        let mut all: Vec<Near> = known.into_iter().flatten().filter_map(near).collect();
-        all.sort_unstable();
-        all.dedup();
-        all
-    }
-}
 
 /// What has been published so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
@@ -177,7 +117,7 @@ struct Half<'a, A: Address> {
 impl Publisher {
     /// A publisher for tables that are still empty, or as an earlier one left them: then what is in them and has not been
     /// told yet stays until [`sweep`](Self::sweep). `ports` are the interface numbers of the twins, by
-    /// port; 0 for none.
+    /// port; 0 for none. VLANs have numbers behind those of all these.
     pub fn new(tables: Tables, ports: &[u32]) -> Publisher {
         let is_empty = tables.routes4.is_empty() && tables.routes6.is_empty();
         let mut sets = AllSets::default();
@@ -230,8 +170,8 @@ impl Publisher {
         let mut half4 = Half::of4(tables, None, &mut self.dirty4, &mut wanted4);
         let mut half6 = Half::of6(tables, None, &mut self.dirty6, &mut wanted6);
         if every {
-            half4.links(&view, &self.places.links);
-            half6.links(&view, &self.places.links);
+            half4.links(&view);
+            half6.links(&view);
         }
         if near {
             let are_all = self.found == Found::Known;
@@ -272,11 +212,19 @@ impl Publisher {
     pub fn sweep(&mut self) {
         if self.is_holding() {
             self.found = Found::Swept;
+            self.ports_changed |= self.places.release();
             self.dirty4.extend(self.tables.routes4.snapshot(|| ()).rib.iter().map(|(prefix, _)| prefix));
             self.dirty6.extend(self.tables.routes6.snapshot(|| ()).rib.iter().map(|(prefix, _)| prefix));
             for state in self.places.vrfs.values_mut() {
                 state.look_at_all();
             }
+        }
+    }
+
+    /// VLANs and VRFs of the tables stay as well until [`sweep`](Self::sweep), those that the kernel does not show before.
+    pub fn hold_interfaces(&mut self) {
+        if self.is_holding() {
+            self.places.hold(self.tables.neighbours_behind_vlans());
         }
     }
 
@@ -324,7 +272,8 @@ impl Publisher {
         self.cables_changed |= if carrier { self.cut.remove(&port) } else { self.cut.insert(port) };
     }
 
-    /// Another interface is the twin of a port from the next publication on; 0: none.
+    /// Another interface is the twin of a port from the next publication on; 0: none. Where there are VLANs the port must be one
+    /// of those that [`new`](Self::new) was given.
     pub fn set_port(&mut self, port: usize, twin: u32) {
         let Some(number) = self.places.set_twin(port, twin) else { return };
         self.cut.remove(&number);
@@ -339,6 +288,11 @@ impl Publisher {
     /// VLANs on ports and VRFs of ports that are new since the last call: Linux is to forward what it gets there.
     pub fn take_fresh_links(&mut self) -> Vec<u32> {
         self.places.take_fresh()
+    }
+
+    /// Neighbours that were known before their VLANs came, which is since the last call: Linux need not find them out.
+    pub fn take_strangers(&mut self) -> Vec<(u32, IpAddr, [u8; 6])> {
+        self.places.take_strangers()
     }
 
     /// True once something was published.
@@ -414,9 +368,14 @@ impl<'a> Half<'a, u128> {
 
 impl<A: paths::In> Half<'_, A> {
     /// Publishes what depends on the ports' links alone: MTUs, and the seed of choices in groups.
-    fn links(&self, view: &View<'_>, ports: &[u32]) {
-        let mtu = |link: &u32| view.kernel.links.get(*link).map_or(u16::MAX, |l| l.mtu.min(0xffff) as u16);
-        let mtus: Vec<u16> = ports.iter().map(mtu).collect();
+    fn links(&self, view: &View<'_>) {
+        let ports = &view.places.links;
+        let mtu = |(number, link): (u16, &u32)| {
+            let mtu = view.kernel.links.get(*link).map(|link| link.mtu).or(view.places.held_mtu(number));
+            mtu.map_or(u16::MAX, |mtu| mtu.min(0xffff) as u16)
+        };
+        // There are fewer than 2^16.
+        let mtus: Vec<u16> = (0..).zip(ports).map(mtu).collect();
         let mac = ports.first().and_then(|link| view.kernel.links.get(*link)?.mac).unwrap_or_default();
         // Two routers differ in their addresses, and one keeps its choices when it is started again.
         let seed = mac.iter().fold(0u32, |seed, byte| (seed ^ u32::from(*byte)).wrapping_mul(0x0100_0193));

@@ -1,11 +1,11 @@
-//! Numbers of next hops that nodes still have from a control node that is no more: the new one takes them over, so that
+//! Numbers of next hops and VLANs that nodes still have from a control node that is no more: the new one takes them over, so that
 //! packets between nodes mean the same before and after.
 
 use super::change::{self, Change};
 use super::wire::ProtocolError;
 use crate::publish::Tables;
-use fib::{Address, Adjacencies, Family, NextHop, NextHopId, NextHops, RouteTable};
-use std::collections::HashMap;
+use fib::{Address, Adjacencies, Family, InterfaceChange, NextHop, NextHopId, NextHops, RouteTable, Tags};
+use std::collections::{BTreeMap, HashMap};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -17,7 +17,12 @@ pub struct Told {
     /// Of its hello.
     pub position: u64,
     hops: [Vec<NextHop>; 2],
+    /// What numbers of interfaces stand for: ports and tags.
+    places: Places,
 }
+
+/// Ports and tags by number. There are no more than [`Interfaces::MOST`](fib::Interfaces::MOST).
+type Places = BTreeMap<u16, (u16, Tags)>;
 
 impl Told {
     /// A node whose hello said this.
@@ -28,10 +33,17 @@ impl Told {
     /// Takes a frame of changes.
     ///
     /// # Errors
-    /// If it is anything but next hops in the order of their numbers.
+    /// If it is anything but interfaces, or next hops in the order of their numbers.
     pub fn take(&mut self, body: &[u8]) -> Result<(), ProtocolError> {
         let (_, family, change) = change::decode(body)?;
-        let Change::NextHops(hops) = change else { return Err(ProtocolError::Turn("a change")) };
+        let hops = match change {
+            Change::NextHops(hops) => hops,
+            Change::Interfaces(all) => {
+                self.places.extend(all.into_iter().map(|one| (one.number, (one.port, one.tags))));
+                return Ok(());
+            }
+            _ => return Err(ProtocolError::Turn("a change")),
+        };
         let list = &mut self.hops[usize::from(family == Family::Ipv6)];
         for (number, hop) in hops {
             if number.index() != list.len() {
@@ -46,10 +58,10 @@ impl Told {
     }
 }
 
-/// The numbers of most nodes, of those the latest.
-fn merge(told: &[Told], family: usize) -> Vec<NextHop> {
+/// What counts of what nodes have told: that of the life of most of those that `has` something, the latest last.
+fn elected(told: &[Told], has: impl Fn(&Told) -> bool) -> Vec<&Told> {
     let mut votes: HashMap<u64, usize> = HashMap::new();
-    for one in told.iter().filter(|one| !one.hops[family].is_empty()) {
+    for one in told.iter().filter(|one| has(one)) {
         *votes.entry(one.life).or_default() += 1;
     }
     // 0: in the middle of a snapshot, which is better than nothing.
@@ -57,8 +69,19 @@ fn merge(told: &[Told], family: usize) -> Vec<NextHop> {
     let Some((life, _)) = elected else { return Vec::new() };
     let mut of_life: Vec<&Told> = told.iter().filter(|one| one.life == life).collect();
     of_life.sort_by_key(|one| one.position);
+    of_life
+}
+
+/// What numbers of interfaces stand for.
+fn merge_places(told: &[Told]) -> Places {
+    let of_life = elected(told, |one| !one.places.is_empty());
+    of_life.into_iter().flat_map(|one| one.places.iter().map(|(number, place)| (*number, *place))).collect()
+}
+
+/// Next hops by number.
+fn merge(told: &[Told], family: usize) -> Vec<NextHop> {
     let mut list: Vec<NextHop> = Vec::new();
-    for one in of_life {
+    for one in elected(told, |one| !one.hops[family].is_empty()) {
         let new = &one.hops[family];
         let same = list.len().min(new.len());
         list[..same].copy_from_slice(&new[..same]);
@@ -108,10 +131,21 @@ impl Adoption {
             Err(poisoned) => poisoned.into_inner().0,
         };
         let all: Vec<Told> = told.iter().flat_map(HashMap::values).cloned().collect();
+        give_places(tables, merge_places(&all));
         give(&tables.routes4, &tables.adjacencies4, merge(&all, 0));
         give(&tables.routes6, &tables.adjacencies6, merge(&all, 1));
         *told = None;
         all.len()
+    }
+}
+
+/// There are none of these interfaces yet, but if they come they have these numbers.
+fn give_places(tables: &Tables, places: Places) {
+    let Some(interfaces) = &tables.interfaces else { return };
+    let known = interfaces.snapshot(drop).0;
+    if known.is_empty() && !places.is_empty() {
+        let none = |(number, (port, tags))| InterfaceChange { number, port, tags, now: None };
+        interfaces.change(places.into_iter().map(none).collect());
     }
 }
 
@@ -132,7 +166,7 @@ mod tests {
 
     fn told(life: u64, position: u64, ports: &[u32]) -> Told {
         let hops = ports.iter().map(|port| NextHop { gateway: None, port: *port }).collect();
-        Told { life, position, hops: [hops, Vec::new()] }
+        Told { life, position, hops: [hops, Vec::new()], places: Places::new() }
     }
 
     fn merged(told: &[Told]) -> Vec<u32> {

@@ -45,8 +45,9 @@ pub enum Message<'a> {
     },
     /// The control node's last word, and why.
     Refused(&'a str),
-    /// The control node, before the welcome: its tables are new, what numbers do your next hops have?
-    Tell,
+    /// The control node, before the welcome: its tables are new, what numbers do your next hops have, and your interfaces, if
+    /// this version has any? 1 where it does not say.
+    Tell(u8),
     /// The control side of one router, before the welcome: it has no tables, what is in yours? To be told in this version,
     /// which the router speaks, too; 1 where it does not say.
     TellAll(u8),
@@ -108,9 +109,9 @@ impl<'a> Message<'a> {
                 writer.text(why);
                 writer
             }
-            Message::Tell => Writer::new(TELL),
-            Message::TellAll(version) => {
-                let mut writer = Writer::new(TELL_ALL);
+            Message::Tell(version) | Message::TellAll(version) => {
+                let is_all = matches!(self, Message::TellAll(_));
+                let mut writer = Writer::new(if is_all { TELL_ALL } else { TELL });
                 writer.u8(*version);
                 writer
             }
@@ -145,7 +146,7 @@ impl<'a> Message<'a> {
             TOLD => (Some(Message::Told), ""),
             WELCOME => (welcome(cursor), "a welcome"),
             REFUSED => (cursor.text().map(Message::Refused), "a refusal"),
-            TELL => (Some(Message::Tell), ""),
+            TELL => (Some(Message::Tell(cursor.u8().unwrap_or(1))), ""),
             TELL_ALL => (Some(Message::TellAll(cursor.u8().unwrap_or(1))), ""),
             SNAPSHOT => (Some(Message::Snapshot), ""),
             END => (cursor.u64().map(Message::End), "the end of a snapshot"),
@@ -196,7 +197,7 @@ mod tests {
             Message::Told,
             Message::Welcome { version: 1, life: 8 },
             Message::Refused("no"),
-            Message::Tell,
+            Message::Tell(2),
             Message::Snapshot,
             Message::End(1 << 40),
             Message::Alive(9),
@@ -211,13 +212,14 @@ mod tests {
             assert_eq!(decode(&frame), Ok(message.clone()));
             // Cut short it is none, unless it has no fields; with more behind it it is the same.
             let is_whole = [CHANGES, REPORT].contains(&frame[4]);
-            let fields = frame.len() > 5 && !is_whole && frame[4] != TELL_ALL;
+            let fields = frame.len() > 5 && !is_whole && ![TELL, TELL_ALL].contains(&frame[4]);
             assert_eq!(decode(&frame[..frame.len().saturating_sub(1).max(5)]).is_err(), fields);
             if !is_whole {
                 assert_eq!(decode(&[&frame[..], &[1, 2]].concat()), Ok(message));
             }
         }
         assert_eq!(Message::decode(TELL_ALL, &[]), Ok(Message::TellAll(1)));
+        assert_eq!(Message::decode(TELL, &[]), Ok(Message::Tell(1)));
         assert_eq!(Message::decode(HELLO, b"RBCQ\x01\x01"), Err(ProtocolError::Malformed("a hello")));
         assert_eq!(Message::decode(OPTIONAL - 1, &[]), Err(ProtocolError::Kind(0x7f)));
     }

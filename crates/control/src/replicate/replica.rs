@@ -3,7 +3,7 @@
 //! A snapshot does not empty the tables. It is made over what is there, each of its routes and neighbours is noted, and at
 //! its end those that were not in it go.
 
-use super::change::{self, Change, Topic};
+use super::change::{self, Change, Named, Topic};
 use super::half::{Half, SeenHalf};
 use super::message::{Hello, Message, OLDEST, VERSION};
 use super::scope::{Scope, SeenScope};
@@ -153,7 +153,9 @@ impl Replica {
     /// If it is none, or not its turn. What was made before stays.
     pub fn take(&mut self, kind: u8, body: &[u8]) -> Result<Answer, ProtocolError> {
         match Message::decode(kind, body)? {
-            Message::Tell if self.current_life.is_none() => return Ok(Answer::Send(self.numbers())),
+            Message::Tell(version) if self.current_life.is_none() => {
+                return Ok(Answer::Send(self.numbers(version)));
+            }
             Message::TellAll(version) if self.current_life.is_none() => {
                 check_version(version)?;
                 self.told = true;
@@ -192,8 +194,8 @@ impl Replica {
         Ok(Answer::None)
     }
 
-    /// All numbers of next hops, for a control node that does not know them.
-    fn numbers(&self) -> Vec<u8> {
+    /// All numbers of next hops and interfaces, for a control node of this version that does not know them.
+    fn numbers(&self, version: u8) -> Vec<u8> {
         let mut out = Vec::new();
         let lists = [
             (Family::Ipv4, self.tables.routes4.next_hop_list()),
@@ -202,6 +204,12 @@ impl Replica {
         for (family, hops) in lists {
             let numbered = (0..).zip(hops).filter_map(|(index, hop)| Some((NextHopId::new(index)?, hop)));
             change::next_hops(family, numbered, &mut |frame| out.extend(frame));
+        }
+        if let Some(interfaces) =
+            self.tables.interfaces.as_ref().filter(|_| version >= Topic::Interfaces.since())
+        {
+            let (all, ()) = interfaces.snapshot(drop);
+            change::interfaces(all.iter().map(Named::from), &mut |frame| out.extend(frame));
         }
         out.extend(Message::Told.encode());
         out
@@ -264,6 +272,7 @@ impl Replica {
             }
             (_, Change::Vrfs(vrfs)) => scope.see_vrfs(seen, vrfs),
             (_, Change::Interfaces(all)) => {
+                scope.make_way(&all);
                 seen.interfaces(all);
                 Ok(())
             }

@@ -6,7 +6,8 @@ use super::change::{Described, Named};
 use super::half::{MOST_ROUTES, see, stale};
 use super::wire::ProtocolError;
 use fib::{
-    InVrf, Interface, InterfaceChange, InterfaceMap, Interfaces, NextHop, NextHopId, Prefix, RouteTable, Vrf,
+    InVrf, Interface, InterfaceChange, InterfaceMap, Interfaces, NextHop, NextHopId, Prefix, RouteTable,
+    Tags, Vrf,
 };
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -153,6 +154,22 @@ impl Scope {
         let changes = all.into_iter().map(|one| self.change(interfaces, one)).collect::<Result<_, _>>()?;
         interfaces.change(changes);
         Ok(())
+    }
+
+    /// A snapshot is about to lead to these. Numbers that stood for another port or other tags stand for nobody until its end, so
+    /// that no frame gets tags that are not meant.
+    pub fn make_way(&self, all: &[Named]) {
+        let Some(interfaces) = &self.interfaces else { return };
+        let (before, ()) = interfaces.snapshot(drop);
+        let places: BTreeMap<u16, (u16, Tags)> =
+            before.iter().map(|one| (one.number, (one.port, one.tags))).collect();
+        let is_other = |one: &&Named| places.get(&one.number).is_some_and(|of| *of != (one.port, one.tags));
+        let none =
+            |one: &Named| InterfaceChange { number: one.number, port: one.port, tags: one.tags, now: None };
+        let changes: Vec<_> = all.iter().filter(is_other).map(none).collect();
+        if !changes.is_empty() {
+            interfaces.change(changes);
+        }
     }
 
     fn change(&self, interfaces: &Interfaces, named: Named) -> Result<InterfaceChange, ProtocolError> {

@@ -5,7 +5,7 @@ use super::channel::{Channel, ChannelError};
 use super::client::{ALIVE, SILENCE, StartError};
 use super::feed::Feed;
 use super::log::{Log, Waker};
-use super::message::{Hello, Message};
+use super::message::{Hello, Message, VERSION};
 use super::nodes::NodeStatus;
 use super::tls::{Identity, is_named};
 use super::wire::ProtocolError;
@@ -360,7 +360,7 @@ impl Connection<'_> {
         let (adoption, log) = (&self.shared.adoption, &self.shared.log);
         let mut told = None;
         if adoption.is_open() {
-            channel.out().extend(Message::Tell.encode());
+            channel.out().extend(Message::Tell(VERSION).encode());
             told = Some(Told::new(greeting.life, greeting.position));
         }
         let (mut moved_at, mut said) = (Instant::now(), Instant::now());

@@ -4,15 +4,17 @@ use super::change::{self, Named, Topic};
 use super::log::Frame;
 use crate::publish::Tables;
 use fib::{Address, AdjacencySnapshot, Family, InVrf, InterfaceChange, NextHop, NextHopId, Prefix, Rib, Vrf};
+use std::ops::Range;
 use std::sync::Arc;
 
 /// All that there was at one moment for each table.
 #[derive(Debug)]
 pub struct Snapshot {
-    /// In the order in which they can be followed: numbers, neighbours, groups, routes, VRFs, interfaces.
+    /// In the order in which they can be followed: what numbers of VLANs stand for, numbers, neighbours, groups, routes, VRFs,
+    /// interfaces.
     frames: Vec<Frame>,
-    /// So many of them are for followers of version 1 as well.
-    first: usize,
+    /// These are for followers of version 1 as well.
+    first: Range<usize>,
     /// The position of each topic. VRFs that are not among them were not there at that of interfaces.
     positions: Vec<(Topic, u64)>,
 }
@@ -43,6 +45,8 @@ impl Snapshot {
         let (near4, near6) = (adjacencies4.snapshot(&note), adjacencies6.snapshot(&note));
         let (far4, far6) = (routes4.snapshot(&note), routes6.snapshot(&note));
         let mut frames: Vec<Frame> = Vec::new();
+        scope.write_places(&mut |frame: Vec<u8>| frames.push(frame.into()));
+        let places = frames.len();
         let emit = &mut |frame: Vec<u8>| frames.push(frame.into());
         for (family, hops) in [(Family::Ipv4, &far4.next_hops), (Family::Ipv6, &far6.next_hops)] {
             let numbered = (0..).zip(hops).filter_map(|(index, hop)| Some((NextHopId::new(index)?, *hop)));
@@ -58,15 +62,16 @@ impl Snapshot {
             (Topic::Adjacencies(Family::Ipv4), near4.note),
             (Topic::Adjacencies(Family::Ipv6), near6.note),
         ]);
-        let first = frames.len();
+        let first = places..frames.len();
         scope.write(&mut |frame: Vec<u8>| frames.push(frame.into()));
         Snapshot { frames, first, positions }
     }
 
     /// The frames for followers of a version.
     pub fn frames(&self, version: u8) -> &[Frame] {
-        let count = if version >= Topic::Interfaces.since() { self.frames.len() } else { self.first };
-        self.frames.get(..count).unwrap_or_default()
+        let is_all = version >= Topic::Interfaces.since();
+        let which = if is_all { 0..self.frames.len() } else { self.first.clone() };
+        self.frames.get(which).unwrap_or_default()
     }
 
     /// The changes of a topic up to here are in it.
@@ -104,6 +109,12 @@ impl Scope {
         });
         scope.interfaces = interfaces;
         scope
+    }
+
+    /// What numbers stand for, without saying what is there: before anything that leads there.
+    fn write_places(&self, emit: &mut impl FnMut(Vec<u8>)) {
+        let tagged = self.interfaces.iter().filter(|one| !one.tags.is_empty());
+        change::interfaces(tagged.map(|one| Named { now: None, ..Named::from(one) }), emit);
     }
 
     fn write(&self, emit: &mut impl FnMut(Vec<u8>)) {

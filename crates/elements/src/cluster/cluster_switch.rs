@@ -21,6 +21,8 @@
 //! - `POLICY`: `adaptive`, or to compare with it `direct-vlb`, `vlb` or `flow-hash`. Default `adaptive`.
 //! - `ADJACENCIES`, `ADJACENCIES6`: the names of the tables that `AdjacencyRewrite` and `IP6AdjacencyRewrite` use. Default
 //!   `main` and `main6`.
+//! - `INTERFACES`: a name; those of its interfaces that are VLANs have tags, which frames to neighbours there get at the node that
+//!   has the line. `routebricks cluster` publishes the VLANs of the control node's Linux in `main`. Ports are lines there.
 //! - `CONTROL`: the node whose Linux is the control plane, until another one is. Default 0.
 //! - `INCARNATION`: 0 to 15, another one each time that the node starts. Default 0.
 //! - `HELLO`: how often each link carries a hello. After three missed ones it is down. Default 5 ms.
@@ -88,7 +90,8 @@
 //!
 //! At the output node:
 //! - `late`, `duplicate`, `out_of_window`, `wrong_incarnation`, `no_path`: refused by the resequencer.
-//! - `stale`: the adjacency is not known here (any more), or is one of another line.
+//! - `stale`: the adjacency or its VLAN is not known here (any more), or is one of another line.
+//! - `no_room`: the buffer has no room for VLAN tags.
 //! - `line_full`: as many bytes of its input node as may wait are waiting for the line.
 //! - `no_twin`: a frame that travels whole, and there is nobody to hand it to.
 //!
@@ -110,7 +113,8 @@ use super::members::Members;
 use super::settings::Settings;
 use super::status::Status;
 use super::switch::LocalClusterSwitch;
-use fib::Adjacencies;
+use crate::ip::interfaces;
+use fib::{Adjacencies, Interfaces};
 use graph::{Args, Class, ConfigErrors, Configure, Handlers, LocalCx, Spec, State, value};
 use std::sync::atomic::{AtomicBool, AtomicU16, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -121,6 +125,8 @@ pub struct ClusterSwitch {
     settings: Arc<Settings>,
     pub(super) adjacencies: Arc<Adjacencies>,
     pub(super) adjacencies6: Arc<Adjacencies>,
+    /// What says which tags frames have.
+    pub(super) interfaces: Option<Arc<Interfaces>>,
     drains: AtomicBool,
     /// The control node.
     control: AtomicU16,
@@ -141,6 +147,7 @@ impl Class for ClusterSwitch {
         };
         let adjacencies = table(args, "ADJACENCIES", "main");
         let adjacencies6 = table(args, "ADJACENCIES6", "main6");
+        let interfaces = interfaces(args, cx);
         let (links, first_twin) = (settings.links.len(), settings.first_twin());
         let inputs = [links + 1, links + 2];
         let outputs = [first_twin, first_twin + settings.all_lines()];
@@ -156,7 +163,16 @@ impl Class for ClusterSwitch {
         let control = AtomicU16::new(settings.control);
         let members = Members::new(&settings.members);
         let settings = Arc::new(settings);
-        Ok(ClusterSwitch { settings, adjacencies, adjacencies6, drains, control, members, status })
+        Ok(ClusterSwitch {
+            settings,
+            adjacencies,
+            adjacencies6,
+            interfaces,
+            drains,
+            control,
+            members,
+            status,
+        })
     }
 
     fn local(self: &Arc<Self>, _: &LocalCx) -> LocalClusterSwitch {

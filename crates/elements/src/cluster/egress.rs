@@ -7,7 +7,7 @@ use cluster::delay::DelaySpread;
 use cluster::header::{CLASSES, Glance, Header, LEN, SEQUENCES};
 use cluster::path::Order;
 use cluster::resequence::{Counts, Reason, Rejected, Resequencer};
-use graph::{Nanos, Out};
+use graph::{Cx, Nanos, Out};
 use packet::wire::ethernet::HEADER_LEN;
 use packet::{Batch, Packet};
 
@@ -326,7 +326,7 @@ impl Switch {
         place: usize,
         (header, mut packet): (&Header, Packet),
         all: Adjacencies<'_>,
-        now: Nanos,
+        cx: &Cx<'_>,
         out: &mut Out<'_>,
     ) {
         if header.port >= self.settings.own_lines() {
@@ -337,9 +337,17 @@ impl Switch {
         };
         let adjacency = all.of(head).get(header.adjacency as usize);
         let line = self.settings.first_line() + u32::from(header.port);
-        let adjacency = adjacency.filter(|adjacency| u32::from(adjacency.output) == line);
-        let Some(adjacency) = adjacency else { return out.lose(packet, STALE) };
-        head[..LEN].copy_from_slice(&adjacency.header[..LEN]);
+        match adjacency {
+            Some(adjacency) if u32::from(adjacency.output) == line => {
+                head[..LEN].copy_from_slice(&adjacency.header[..LEN]);
+            }
+            Some(adjacency) if adjacency.is_tagged() && u32::from(adjacency.port()) == line => {
+                if let Err(loss) = self.put_tags(&mut packet, adjacency, cx) {
+                    return out.lose(packet, loss);
+                }
+            }
+            _ => return out.lose(packet, STALE),
+        }
         if !self.is_strict {
             self.add_to_line(header.port, header.source, packet, out);
             return;
@@ -350,7 +358,12 @@ impl Switch {
         let &Header { source, port, incarnation, sequence, .. } = header;
         // Paths are fewer than 2^12.
         let (stream, path) = (self.egress.number(header) as u32, self.path(place, source) as u16);
-        self.accept(Early { stream, path, source, port, incarnation, sequence, count: 1 }, packet, now, out);
+        self.accept(
+            Early { stream, path, source, port, incarnation, sequence, count: 1 },
+            packet,
+            cx.now,
+            out,
+        );
     }
 
     /// Packets that have got their headers for the line are put in order.

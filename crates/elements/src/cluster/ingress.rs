@@ -2,23 +2,28 @@
 
 use super::losses::{LINE_FULL, LINK_FULL, NO_LINE, UNREACHABLE, UNRESOLVED};
 use super::outlet::{Turn, length};
-use super::switch::{Adjacencies, NONE, Switch};
+use super::switch::{Adjacencies, Destination, NONE, Switch};
 use super::ways::flow;
 use cluster::header::{ADJACENCIES, LEN};
-use graph::{Loss, Nanos, Out};
+use graph::{Cx, Loss, Nanos, Out};
 use packet::wire::ethernet::HEADER_LEN;
 use packet::{Batch, Packet};
 
 impl Switch {
     /// Frames that were made for their next hops.
-    pub(super) fn ingress(&mut self, batch: Batch, all: Adjacencies<'_>, now: Nanos, out: &mut Out<'_>) {
+    pub(super) fn ingress(&mut self, batch: Batch, all: Adjacencies<'_>, cx: &Cx<'_>, out: &mut Out<'_>) {
+        let now = cx.now;
         let rest = if self.is_calm(now) { self.send_usual(batch, all, now, out) } else { batch };
         if rest.is_empty() {
             return;
         }
         self.look(now);
         for mut packet in rest {
-            match self.choose(&mut packet, all, now) {
+            let chosen = match self.choose(&mut packet, all, cx.now) {
+                Err(NO_LINE) => self.choose_tagged(&mut packet, all, cx),
+                chosen => chosen,
+            };
+            match chosen {
                 Ok((outlet, turn)) => {
                     if let Err(packet) = self.outlets[usize::from(outlet)].send(packet, turn, out) {
                         out.lose(packet, LINK_FULL);
@@ -32,14 +37,40 @@ impl Switch {
     /// Chooses where a packet goes out, and gives it the header for its way.
     fn choose(&mut self, packet: &mut Packet, all: Adjacencies<'_>, now: Nanos) -> Result<(u16, Turn), Loss> {
         let number = packet.next_hop();
-        let flow = if self.needs_flow { flow(packet) } else { 0 };
-        let length = length(packet);
         // Who made it for its next hop saw to it that it has a header.
         let head = packet.data_mut().first_chunk_mut::<HEADER_LEN>().ok_or(UNRESOLVED)?;
         let adjacency = all.of(head).get(number as usize).filter(|adjacency| adjacency.is_usable());
         let adjacency = adjacency.ok_or(UNRESOLVED)?;
-        let to =
-            self.lines.get(usize::from(adjacency.output)).filter(|_| number < ADJACENCIES).ok_or(NO_LINE)?;
+        let to = self.lines.get(usize::from(adjacency.output)).filter(|_| number < ADJACENCIES);
+        self.lead(packet, *to.ok_or(NO_LINE)?, now)
+    }
+
+    /// The same for a packet that leaves with VLAN tags: those for a line of this node get them.
+    #[cold]
+    fn choose_tagged(
+        &mut self,
+        packet: &mut Packet,
+        all: Adjacencies<'_>,
+        cx: &Cx<'_>,
+    ) -> Result<(u16, Turn), Loss> {
+        let number = packet.next_hop();
+        let head = packet.head::<HEADER_LEN>(0).ok_or(UNRESOLVED)?;
+        let adjacency = all.of(head).get(number as usize).filter(|adjacency| adjacency.is_usable());
+        let adjacency = adjacency.ok_or(UNRESOLVED)?;
+        let to = self.lines.get(usize::from(adjacency.port())).filter(|_| number < ADJACENCIES);
+        let to = *to.ok_or(NO_LINE)?;
+        if to.node == self.me {
+            self.put_tags(packet, adjacency, cx)?;
+        }
+        self.lead(packet, to, cx.now)
+    }
+
+    /// Chooses the way of a packet to a line.
+    #[inline(always)]
+    fn lead(&mut self, packet: &mut Packet, to: Destination, now: Nanos) -> Result<(u16, Turn), Loss> {
+        let (number, length) = (packet.next_hop(), length(packet));
+        let flow = if self.needs_flow { flow(packet) } else { 0 };
+        let head = packet.data_mut().first_chunk_mut::<HEADER_LEN>().ok_or(UNRESOLVED)?;
         if to.node == self.me {
             let (outlet, turn) = (u16::from(to.port), Turn::Fair(self.me));
             if !self.outlets[usize::from(outlet)].admits(turn, length) {

@@ -88,7 +88,7 @@ impl Switch {
         out: &mut Out<'_>,
     ) {
         let rest = match self.is_mesh && self.is_calm(cx.now) {
-            true => self.receive_usual(place, batch, all, cx.now, out),
+            true => self.receive_usual(place, batch, all, cx, out),
             false => batch,
         };
         if rest.is_empty() && self.egress.is_settled() {
@@ -131,7 +131,7 @@ impl Switch {
         } else if header.adjacency == 0 {
             self.message(place, &header, packet, cx, out);
         } else {
-            self.arrive(place, (&header, packet), all, cx.now, out);
+            self.arrive(place, (&header, packet), all, cx, out);
         }
     }
 

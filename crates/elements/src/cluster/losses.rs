@@ -30,6 +30,7 @@ pub const NAMES: &[&str] = &[
     "stale",
     "line_full",
     "no_twin",
+    "no_room",
 ];
 
 /// The next hop has no adjacency any more.
@@ -69,6 +70,8 @@ pub const STALE: Loss = Loss(21);
 pub const LINE_FULL: Loss = Loss(22);
 /// Nobody to hand the frame to.
 pub const NO_TWIN: Loss = Loss(23);
+/// The buffer has no room for tags.
+pub const NO_ROOM: Loss = Loss(24);
 
 /// The loss of a frame with such a header.
 #[cold]
@@ -129,6 +132,7 @@ mod tests {
             names,
             ["unresolved", "no_line", "unreachable", "link_full", "message", "relay_full", "link_down"]
         );
-        assert_eq!([STALE, LINE_FULL, NO_TWIN].map(name), ["stale", "line_full", "no_twin"]);
+        let last = [STALE, LINE_FULL, NO_TWIN, NO_ROOM].map(name);
+        assert_eq!(last, ["stale", "line_full", "no_twin", "no_room"]);
     }
 }

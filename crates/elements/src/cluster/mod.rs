@@ -13,6 +13,7 @@ mod settings;
 mod status;
 mod switch;
 mod table;
+mod tags;
 mod usual;
 mod ways;
 

@@ -385,7 +385,7 @@ impl Element for LocalClusterSwitch {
         };
         switch.begin(cx.now);
         match port.checked_sub(1) {
-            None => switch.ingress(batch, adjacencies, cx.now, out),
+            None => switch.ingress(batch, adjacencies, cx, out),
             Some(place) if place < switch.neighbours.len() => {
                 switch.receive(place, batch, adjacencies, cx, out);
             }
@@ -431,9 +431,9 @@ fn chooser_config(settings: &Settings) -> Config {
 }
 
 fn destinations(settings: &Settings) -> Box<[Destination]> {
-    // Numbers from there on stand for something else in place of an output.
-    let lines =
-        (0..u32::from(Adjacency::LOST)).take(settings.all_lines()).filter_map(|line| settings.line(line));
+    // Outputs from there on have tags, or stand for something else.
+    let lines = (0..u32::from(Adjacency::TAGGED)).take(settings.all_lines());
+    let lines = lines.filter_map(|line| settings.line(line));
     lines.map(|(node, port)| Destination { node, port, lane: Ways::lane(settings, node, port) }).collect()
 }
 

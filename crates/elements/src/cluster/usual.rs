@@ -7,7 +7,7 @@ use super::alike::{Alike, Passed, pass_on, pass_out};
 use super::egress::Early;
 use super::switch::{Adjacencies, NONE, Switch};
 use cluster::header::{Glance, Phase, SEQUENCES};
-use graph::{Nanos, Out};
+use graph::{Cx, Nanos, Out};
 use packet::wire::ethernet::HEADER_LEN;
 use packet::{Batch, Packet};
 
@@ -52,21 +52,21 @@ impl Switch {
         place: usize,
         mut batch: Batch,
         all: Adjacencies<'_>,
-        now: Nanos,
+        cx: &Cx<'_>,
         out: &mut Out<'_>,
     ) -> Batch {
         let via = self.neighbours[place].node;
         // Most batches are of one kind.
         let packets = batch.as_mut_slice();
-        let first = self.receive_kind(via, packets, all, now);
+        let first = self.receive_kind(via, packets, all, cx);
         let rest = if first.1 == packets.len() && first.0 < self.rest() {
             out.emit(first.0.into(), batch);
             Batch::empty()
         } else {
-            self.receive_kinds(via, first, batch, all, now, out)
+            self.receive_kinds(via, first, batch, all, cx, out)
         };
         if self.is_strict {
-            self.settle_streams(now, out);
+            self.settle_streams(cx.now, out);
         }
         rest
     }
@@ -78,7 +78,7 @@ impl Switch {
         via: u16,
         packets: &mut [Packet],
         all: Adjacencies<'_>,
-        now: Nanos,
+        cx: &Cx<'_>,
     ) -> (u16, usize) {
         let rest = self.rest();
         let Some(first) = packets.first() else { return (rest, 0) };
@@ -90,7 +90,7 @@ impl Switch {
             None => pass_on(packets, &kind.alike),
         };
         if passed.packets > 0 {
-            self.count_kind(&kind, passed, now);
+            self.count_kind(&kind, passed, cx.now);
             return (kind.outlet, passed.packets);
         }
         if let Some(network) = network.filter(|_| self.is_strict && kind.relayed_to == NONE) {
@@ -101,6 +101,9 @@ impl Switch {
                 let (Kind { stream, path, .. }, sequence) = (kind, glance.sequence());
                 self.early.push(Early { stream, path, source, port, incarnation, sequence, count: taken });
                 return (rest + 1, taken);
+            }
+            if self.take_tagged(packets, &kind, all, cx) {
+                return (rest + 1, 1);
             }
         }
         (rest, 1)
@@ -114,7 +117,7 @@ impl Switch {
         first: (u16, usize),
         mut batch: Batch,
         all: Adjacencies<'_>,
-        now: Nanos,
+        cx: &Cx<'_>,
         out: &mut Out<'_>,
     ) -> Batch {
         let mut bins = std::mem::take(&mut self.scratch);
@@ -124,11 +127,35 @@ impl Switch {
             (every, any) = (every & bin, any | bin);
             bins[at..at + count].fill(bin);
             at += count;
-            (bin, count) = self.receive_kind(via, &mut packets[at..], all, now);
+            (bin, count) = self.receive_kind(via, &mut packets[at..], all, cx);
         }
         let rest = self.deal(batch, &bins, (every, any), out);
         self.scratch = bins;
         rest
+    }
+
+    /// Gets the first packet ready for its line if it is to have tags. It does not pass, but is put in order with those that came
+    /// early: numbers on a path go up.
+    #[cold]
+    fn take_tagged(
+        &mut self,
+        packets: &mut [Packet],
+        known: &Kind,
+        all: Adjacencies<'_>,
+        cx: &Cx<'_>,
+    ) -> bool {
+        let Kind { alike: Alike { glance, line, .. }, stream, path, .. } = *known;
+        let Some(packet) = packets.first_mut() else { return false };
+        let Some(head) = packet.head::<HEADER_LEN>(0) else { return false };
+        let adjacency = all.of(head).get(glance.adjacency() as usize);
+        let adjacency = adjacency.filter(|adjacency| adjacency.is_tagged() && adjacency.port() == line);
+        if adjacency.is_none_or(|adjacency| self.put_tags(packet, adjacency, cx).is_err()) {
+            return false;
+        }
+        let (source, port, incarnation) = (glance.source(), glance.port(), glance.incarnation());
+        let sequence = glance.sequence();
+        self.early.push(Early { stream, path, source, port, incarnation, sequence, count: 1 });
+        true
     }
 
     /// What is to be known of packets of such a kind; `None` if they are not usual.

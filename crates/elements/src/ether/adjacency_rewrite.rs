@@ -19,8 +19,8 @@
 //! - `TOO_LONG`: output for packets longer than the MTU of the interface that they would leave by, as they came. Only
 //!   adjacencies of `routebricks router` have MTUs. Default: they are lost.
 //! - `UNRESOLVED`: output for packets whose next hop is none of the `ADJACENCY`s, as they came. Default: they are lost.
-//! - `ONE_OUTPUT`: true = all packets leave by output 0, for `ClusterSwitch`; the ports of adjacencies are then no outputs.
-//!   Default false.
+//! - `ONE_OUTPUT`: true = all packets leave by output 0, for `ClusterSwitch`; the ports of adjacencies are then no outputs,
+//!   and tags are left to it. Default false.
 //!
 //! # Ports
 //! One push input; push outputs. The IP header must be marked (`CheckIPHeader`, `MarkIPHeader`).

@@ -4,7 +4,7 @@ use crate::ip::route_arg::RouteAddress;
 use crate::ip::{Gateway, interfaces};
 use fib::{
     Adjacencies, Adjacency, AdjacencyChanges, Forwarding, HopGroup, Interface, InterfaceMap, Interfaces,
-    NextHop, RouteTable,
+    NextHop, RouteTable, Tags,
 };
 use graph::{
     ArgError, Args, Class, ConfigErrors, Configure, Cx, Element, FromArg, Handlers, Initialize, LocalCx,
@@ -379,7 +379,8 @@ impl<N: Network> NextHops<N> {
             true => Err(TOO_LONG),
             false => {
                 let map = self.interfaces.as_ref().map(|interfaces| interfaces.read(cx.reader));
-                rewrite::<N>(&mut packet, forwarding.list(), map, worker)
+                let list = forwarding.list();
+                rewrite::<N>(&mut packet, list, map, (!self.one_output).then_some(worker))
             }
         };
         match done {
@@ -420,12 +421,12 @@ fn is_too_long(packet: &Packet, forwarding: &Forwarding) -> bool {
 }
 
 /// Does all that is to be done to a packet, or says why it cannot be done; then the packet is as it came. Returns its
-/// output.
+/// output. Frames that are to have tags get them here if this is the `worker` that counts them, else from `ClusterSwitch`.
 fn rewrite<N: Network>(
     packet: &mut Packet,
     all: &[Adjacency],
     map: Option<&InterfaceMap>,
-    worker: usize,
+    worker: Option<usize>,
 ) -> Result<u16, Loss> {
     let adjacency = all.get(packet.next_hop() as usize).unwrap_or(&Adjacency::UNRESOLVED);
     let offset = packet.network_offset().ok_or(NO_HEADER)?;
@@ -440,7 +441,9 @@ fn rewrite<N: Network>(
         // Between the removal of a VLAN and that of its neighbours they are as good as unknown.
         false => Some(map.and_then(|map| map.get(adjacency.interface().into())).ok_or(UNRESOLVED)?),
     };
-    let len = ETHERNET + interface.map_or(0, |interface| interface.tags.len());
+    let here = interface.zip(worker);
+    let tags = here.map_or(Tags::NONE, |(interface, _)| interface.tags);
+    let len = ETHERNET + tags.len();
     if offset + packet.headroom() < len {
         return Err(NO_ROOM);
     }
@@ -449,25 +452,22 @@ fn rewrite<N: Network>(
     }
     let moved = if offset < len { packet.push(len - offset) } else { packet.pull(offset - len) };
     let link = packet.data_mut().get_mut(..len).filter(|_| moved).ok_or(NO_ROOM)?;
-    match interface {
-        None => link.copy_from_slice(&adjacency.header),
-        Some(interface) => {
-            put_tagged(link, adjacency, interface, N::ETHERTYPE);
-            if let Some(tally) = interface.counts.sent.iter().nth(worker) {
-                tally.add(1, packet.len() as u64);
-            }
-        }
+    put_link(link, adjacency, tags, N::ETHERTYPE);
+    if let Some((interface, worker)) = here
+        && let Some(tally) = interface.counts.sent.iter().nth(worker)
+    {
+        tally.add(1, packet.len() as u64);
     }
     packet.set_mac_offset(0);
     Ok(adjacency.port())
 }
 
 /// Writes addresses, tags and EtherType.
-fn put_tagged(link: &mut [u8], adjacency: &Adjacency, interface: &Interface, ethertype: u16) {
+fn put_link(link: &mut [u8], adjacency: &Adjacency, tags: Tags, ethertype: u16) {
     let (addresses, rest) = link.split_at_mut(ETHERNET - 2);
     addresses.copy_from_slice(&adjacency.header[..ETHERNET - 2]);
-    let (tags, last) = rest.split_at_mut(interface.tags.len());
-    tags.copy_from_slice(interface.tags.bytes());
+    let (between, last) = rest.split_at_mut(tags.len());
+    between.copy_from_slice(tags.bytes());
     last.copy_from_slice(&ethertype.to_be_bytes());
 }
 

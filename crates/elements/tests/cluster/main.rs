@@ -4,13 +4,14 @@
 
 mod growth;
 mod net;
+mod vlans;
 
 use cluster::random::Random;
 use cluster::topology::Topology;
 use net::{MS, Net, Setup};
 
-/// Offers packets of 986 bytes (with what a wire adds, 1,010) for some milliseconds: input `i` sends at `load` of its line to
-/// the outputs that `to` draws.
+/// Offers packets of 986 bytes (with what a wire adds, 1,010) for some milliseconds: line `i` sends at `load` of its rate to
+/// the outputs that `to` draws, from any of its interfaces.
 fn drive(
     net: &mut Net,
     ms: u64,
@@ -18,7 +19,7 @@ fn drive(
     random: &mut Random,
     to: impl Fn(u16, &mut Random) -> Option<u16>,
 ) {
-    let lines = net.setup.edge * net.setup.ports;
+    let (lines, kinds) = (net.setup.lines(), net.setup.kinds);
     let interval = (1010.0 * 8.0 * 1e9 / net.setup.line_rate as f64 / load) as u64;
     let end = net.now + ms * MS;
     let mut due: Vec<(u64, u16)> =
@@ -31,7 +32,8 @@ fn drive(
         }
         net.run_until(at);
         if let Some(output) = to(line, random) {
-            net.offer(line, output, random.below(4) as u16, 986);
+            let kind = if kinds > 1 { random.below(kinds.into()) as u16 } else { 0 };
+            net.offer(line + kind * lines, output, random.below(4) as u16, 986);
         }
         due[0].0 += interval;
     }

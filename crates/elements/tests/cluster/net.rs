@@ -1,6 +1,7 @@
 //! A cluster in one process: a whole graph for each node, wires between their memory ports, one simulated time.
 
 use elements::harness::{Names, flatten};
+use fib::{Interface, InterfaceChange, Interfaces};
 use graph::{Clock, Engine, Options, Router, SIMULATED_START, Tables};
 use io::memory::{MemoryDevices, MemoryPort};
 use io::{Devices, Limits};
@@ -31,7 +32,13 @@ pub struct Setup {
     pub links: fn(u16, u16) -> Vec<u16>,
     /// Nodes below this have twins of all lines: they can be the control node.
     pub candidates: u16,
+    /// Kinds of tags that each line has ([`TAGS`]): interface `i` is of kind `i` / lines on line `i` % lines.
+    pub kinds: u16,
 }
+
+/// Tags of frames, and as `FindInterface` writes them: none, one, and two.
+pub const TAGS: [(&[u8], &str); 3] =
+    [(&[], "-"), (&[0x81, 0, 0, 100], "100"), (&[0x88, 0xA8, 0, 7, 0x81, 0, 0, 5], "ad:7.5")];
 
 impl Setup {
     pub fn mesh(nodes: u16, order: &'static str) -> Setup {
@@ -54,13 +61,30 @@ impl Setup {
             more: "",
             links,
             candidates: 1,
+            kinds: 1,
         }
+    }
+
+    /// Lines of the cluster.
+    pub fn lines(&self) -> u16 {
+        self.edge * self.ports
+    }
+
+    /// Lines and VLANs.
+    pub fn interfaces(&self) -> u16 {
+        self.lines() * self.kinds
+    }
+
+    /// The tags of an interface.
+    fn tags(&self, interface: u16) -> &'static [u8] {
+        TAGS[usize::from(interface / self.lines())].0
     }
 }
 
 /// One node.
 pub struct Node {
     pub router: Router,
+    tables: Tables,
     engine: Engine,
     clock: Arc<Clock>,
     devices: Arc<MemoryDevices>,
@@ -77,7 +101,7 @@ pub struct Wire {
     under_way: VecDeque<(u64, Vec<u8>)>,
 }
 
-/// A packet that was offered.
+/// A packet that was offered, between two interfaces.
 #[derive(Clone)]
 pub struct Sent {
     pub input: u16,
@@ -118,15 +142,39 @@ pub struct Net {
     pub carried: HashMap<(u16, u16, u16, bool), u64>,
 }
 
+/// A network behind each interface, as arguments.
+fn routes(setup: &Setup) -> String {
+    let routes = (0..setup.interfaces()).map(|i| format!("10.{i}.0.0/16 192.168.{i}.1 {i}"));
+    routes.collect::<Vec<_>>().join(", ")
+}
+
+/// The neighbours that lead there.
+fn neighbours(setup: &Setup) -> String {
+    let next = |i| format!("{i} 192.168.{i}.1 2:0:0:0:{i:x}:1 2:0:0:0:{i:x}:2");
+    (0..setup.interfaces()).map(next).collect::<Vec<_>>().join(", ")
+}
+
+/// The VLANs, each with a comma before it. The outer tag of two is one of its own.
+fn vlans(setup: &Setup) -> String {
+    let lines = setup.lines();
+    let vlans = (lines..setup.interfaces()).map(|i| {
+        let (line, (_, tags)) = (i % lines, TAGS[usize::from(i / lines)]);
+        format!(", {i} v{i} {line} {tags} 2:2:2:2:2:2")
+    });
+    let outer = (0..lines).filter(|_| setup.kinds > 2);
+    let outer = outer.map(|line| format!(", {} o{line} {line} ad:7 2:2:2:2:2:2", setup.interfaces() + line));
+    vlans.chain(outer).collect()
+}
+
 /// The configuration of one node.
 pub fn config(setup: &Setup, me: u16, incarnation: u8) -> String {
     let lines = if me < setup.edge { setup.ports } else { 0 };
     let links = (setup.links)(me, setup.nodes);
     let mut text = format!(
-        "cluster :: ClusterSwitch(NODE {me}, {}, PORTS {}, LINE_RATE {}bps, ORDER {}, INCARNATION {incarnation}{});\n",
+        "cluster :: ClusterSwitch(NODE {me}, {}, PORTS {}, LINE_RATE {}bps, ORDER {}, INCARNATION {incarnation}, INTERFACES main{});\n",
         setup.shape, setup.ports, setup.line_rate, setup.order, setup.more
     );
-    let all = setup.edge * setup.ports;
+    let all = setup.lines();
     let _ = writeln!(text, "wrapped :: Null -> [{}] cluster;", links.len() + 1);
     let is_candidate = me < setup.candidates;
     if is_candidate {
@@ -142,9 +190,7 @@ pub fn config(setup: &Setup, me: u16, incarnation: u8) -> String {
     if me != 0 && lines == 0 {
         text.push_str("Idle -> wrapped;\n");
     }
-    let routes: Vec<String> = (0..all).map(|l| format!("10.{l}.0.0/16 192.168.{l}.1 {l}")).collect();
-    let next: Vec<String> =
-        (0..all).map(|l| format!("{l} 192.168.{l}.1 2:0:0:0:{l:x}:1 2:0:0:0:{l:x}:2")).collect();
+    let (routes, next, vlans) = (routes(setup), neighbours(setup), vlans(setup));
     if lines == 0 {
         text.push_str("Idle -> [0] cluster;\n");
     }
@@ -152,21 +198,22 @@ pub fn config(setup: &Setup, me: u16, incarnation: u8) -> String {
         let line = me * setup.ports + port;
         let _ = write!(
             text,
-            "FromDPDKDevice(line{port}) -> class{port} :: Classifier(12/0800, -); class{port}[0] -> CheckIPHeader(OFFSET 14)
-               -> rt{port} :: DirectIPLookup({routes}, ONE_OUTPUT true)
-               -> AdjacencyRewrite(rt{port}, {next}, ADJACENCIES main, ONE_OUTPUT true) -> [0] cluster;
+            "FromDPDKDevice(line{port}) -> class{port} :: Classifier(12/0800, 12/8100, 12/88a8, -);
+             class{port}[0] -> CheckIPHeader(OFFSET 14) -> rt{port} :: DirectIPLookup({routes}, ONE_OUTPUT true)
+               -> AdjacencyRewrite(rt{port}, {next}, ADJACENCIES main, INTERFACES main, ONE_OUTPUT true) -> [0] cluster;
+             class{port}[1], class{port}[2] -> vlan{port} :: FindInterface(PORT {line}, INTERFACES main{vlans});
+             vlan{port}[0] -> CheckIPHeader(OFFSET 18) -> rt{port}; vlan{port}[2] -> CheckIPHeader(OFFSET 22) -> rt{port};
+             vlan{port}[1], vlan{port}[3] -> Discard; vlan{port}[4] -> others{port} :: Null; class{port}[3] -> others{port};
              cluster[{port}] -> ToDPDKDevice(line{port});\n",
-            routes = routes.join(", "),
-            next = next.join(", "),
         );
         if is_candidate {
             let _ = writeln!(
                 text,
-                "class{port}[1] -> punt{port} :: Switch({}); punt{port}[0] -> twin{line}; punt{port}[1] -> ClusterWrap(cluster, LINE {line}) -> wrapped;",
+                "others{port} -> punt{port} :: Switch({}); punt{port}[0] -> twin{line}; punt{port}[1] -> ClusterWrap(cluster, LINE {line}) -> wrapped;",
                 u8::from(me != 0)
             );
         } else {
-            let _ = writeln!(text, "class{port}[1] -> ClusterWrap(cluster, LINE {line}) -> wrapped;");
+            let _ = writeln!(text, "others{port} -> ClusterWrap(cluster, LINE {line}) -> wrapped;");
         }
     }
     for (place, peer) in links.iter().enumerate() {
@@ -191,19 +238,20 @@ impl Node {
         let devices = Arc::new(MemoryDevices::new(Pool::heap(1 << 16, 2048), &names, limits));
         let (flat, sources) = flatten(&text).unwrap_or_else(|e| panic!("{e}\n{text}"));
         let clock = Arc::new(Clock::simulated(now));
+        let tables = Tables::new();
         let options = Options {
             workers: 1,
             burst: 32,
             clock: clock.clone(),
             devices: devices.clone(),
-            tables: Tables::new(),
+            tables: tables.clone(),
         };
         let router = Router::new(flat, &elements::classes(), &options);
         let router = router.unwrap_or_else(|d| panic!("{}\n{text}", render(&d, &sources, false)));
         let mut engine = router.engines().remove(0);
         engine.start();
         let _ = Names;
-        Node { router, engine, clock, devices, up: true }
+        Node { router, tables, engine, clock, devices, up: true }
     }
 
     pub fn port(&self, name: &str) -> Arc<MemoryPort> {
@@ -212,6 +260,14 @@ impl Node {
 
     pub fn inject(&self, port: &str, frame: &[u8]) {
         assert!(self.port(port).inject(&self.devices.pool(), 0, frame));
+    }
+
+    /// Interfaces are from now on what `change` makes of each.
+    pub fn set_interfaces(&self, change: impl Fn(Interface) -> Option<Interface>) {
+        let all = self.tables.get_or("main", || Interfaces::new(1));
+        let (known, ()) = all.snapshot(drop);
+        let changed = known.into_iter().map(|one| InterfaceChange { now: one.now.and_then(&change), ..one });
+        all.change(changed.collect());
     }
 
     pub fn read(&self, handler: &str) -> String {
@@ -301,14 +357,15 @@ impl Net {
         self.nodes[usize::from(node)] = Node::new(&self.setup, node, incarnation, self.now);
     }
 
-    /// A packet of `len` bytes comes in by a line.
+    /// A packet of `len` bytes, tags not counted, comes in by an interface.
     pub fn offer(&mut self, input: u16, output: u16, flow: u16, len: usize) {
         let id = self.sent.len() as u32;
         let next = self.next.entry((input, output, flow)).or_default();
         let number = *next;
         *next += 1;
-        let frame = |ttl: u8, header: [u8; 12]| {
+        let frame = |ttl: u8, header: [u8; 12], tags: &[u8]| {
             let mut frame = header.to_vec();
+            frame.extend(tags);
             frame.extend([8, 0]);
             let mut ip =
                 vec![0x45, 0, 0, 0, 0, 0, 0, 0, ttl, 17, 0, 0, 10, input as u8, 9, 9, 10, output as u8, 0, 7];
@@ -318,13 +375,15 @@ impl Net {
             frame.extend(flow.to_be_bytes());
             frame.extend([0, 53, 0, 0, 0, 0]);
             frame.extend(id.to_be_bytes());
-            frame.resize(len, 0xA5);
+            frame.resize(len + tags.len(), 0xA5);
             frame
         };
-        let line = output as u8;
-        let out = frame(63, [2, 0, 0, 0, line, 2, 2, 0, 0, 0, line, 1]);
-        let (node, port) = (input / self.setup.ports, input % self.setup.ports);
-        self.nodes[usize::from(node)].inject(&format!("line{port}"), &frame(64, [2; 12]));
+        let to = output as u8;
+        let out = frame(63, [2, 0, 0, 0, to, 2, 2, 0, 0, 0, to, 1], self.setup.tags(output));
+        let line = input % self.setup.lines();
+        let (node, port) = (line / self.setup.ports, line % self.setup.ports);
+        let come = frame(64, [2; 12], self.setup.tags(input));
+        self.nodes[usize::from(node)].inject(&format!("line{port}"), &come);
         self.sent.push(Sent { input, output, flow, number, frame: out, at: self.now, delivered: false });
     }
 
@@ -388,13 +447,14 @@ impl Net {
     }
 
     fn came_out(&mut self, line: u16, frame: &[u8]) {
-        if frame[12..14] != [8, 0] {
+        let packet = TAGS.iter().find_map(|(tags, _)| frame[12..].strip_prefix(*tags)?.strip_prefix(&[8, 0]));
+        let Some(packet) = packet else {
             self.twins.push((line | 0x8000, frame.to_vec()));
             return;
-        }
-        let id = u32::from_be_bytes(*frame[42..].first_chunk().unwrap());
+        };
+        let id = u32::from_be_bytes(*packet[28..].first_chunk().unwrap());
         let sent = &mut self.sent[id as usize];
-        assert_eq!((sent.output, sent.delivered), (line, false), "packet {id}");
+        assert_eq!((sent.output % self.setup.lines(), sent.delivered), (line, false), "packet {id}");
         assert_eq!(sent.frame, frame, "packet {id}");
         sent.delivered = true;
         self.delivered += 1;

@@ -122,7 +122,7 @@ pub fn router(args: &RouterArgs) -> Done {
     }
     let Configuration { flat, sources, .. } = Configuration::of_text("router", text)?;
     let tables = graph::Tables::new();
-    let published = linux::tables_with_interfaces(&tables, settings.workers.unwrap_or(1).into());
+    let published = linux::tables(&tables, settings.workers.unwrap_or(1).into());
     let options = RunOptions {
         workers: settings.workers.unwrap_or(1).into(),
         burst: 64,

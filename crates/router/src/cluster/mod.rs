@@ -22,5 +22,7 @@ mod seat;
 pub mod supervisor;
 mod tables;
 mod text;
+#[cfg(test)]
+mod vlan_tests;
 
 pub use text::{SWITCH, text};

@@ -26,6 +26,9 @@ pub const COMMAND: &str = "cluster-node";
 /// So long a node that starts waits for its first tables. Without them it starts all the same.
 const FIRST: Duration = Duration::from_secs(10);
 
+/// Workers of a node.
+const WORKERS: usize = 1;
+
 /// What a node is told, as a line of JSON on its standard input. What follows are [`super::orders`].
 #[derive(Clone, Serialize, Deserialize)]
 pub struct Task {
@@ -78,9 +81,9 @@ pub fn run() -> Result<(), Reported> {
     let namespaces = Arc::new(Namespaces::beside(private).map_err(failed)?);
     let Configuration { flat, sources, .. } = Configuration::of_text(&task.node, task.text.clone())?;
     let shared = graph::Tables::new();
-    let published = linux::tables(&shared);
+    let published = linux::tables(&shared, WORKERS);
     let options = RunOptions {
-        workers: 1,
+        workers: WORKERS,
         burst: 64,
         cpus: Vec::new(),
         simulated: None,

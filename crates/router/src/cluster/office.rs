@@ -300,9 +300,12 @@ impl Office {
         let numbers =
             linux::hand_over(&self.namespaces, &ports).map_err(|e| format!("cannot make the twins: {e}"))?;
         self.tell_elements(self.me)?;
-        let mut by_line = vec![0; twins.iter().map(|twin| twin.line + 1).max().unwrap_or(0)];
+        // Who is elected later gives VLANs the same numbers, whatever lines there are then.
+        let mut by_line = vec![0; self.replication.all_lines.min(fib::Interfaces::MOST)];
         for (twin, number) in twins.iter().zip(&numbers) {
-            by_line[twin.line] = *number;
+            if let Some(place) = by_line.get_mut(twin.line) {
+                *place = *number;
+            }
         }
         self.introduce(&by_line);
         self.service.status("reading the kernel's routes");

@@ -133,7 +133,7 @@ pub fn cables(cluster: &Cluster, seats: &mut [Seat]) -> io::Result<()> {
             let names = [link_name(cluster, from, to), link_name(cluster, to, from)];
             let end = VethEnd { name: &names[0], namespace: seat.namespaces.private() };
             let other = VethEnd { name: &names[1], namespace: peer.namespaces.private() };
-            connect([&end, &other], cluster.link_mtu())?;
+            connect([&end, &other], cluster.laid_mtu())?;
             seat.laid.push(to);
         }
     }

@@ -36,6 +36,8 @@ pub struct Replication {
     pub papers: Identity,
     /// The number of its lines.
     pub lines: usize,
+    /// Lines of the whole cluster have numbers below this, also those that come later; VLANs have numbers from there on.
+    pub all_lines: usize,
     /// If the control node is elected.
     pub candidacy: Option<Candidacy>,
 }
@@ -118,6 +120,7 @@ impl Offices {
             others: others(cluster, node),
             papers,
             lines: cluster.ports(),
+            all_lines: cluster.room() * cluster.ports(),
             candidacy: self.candidacy(cluster, node, address),
         })
     }

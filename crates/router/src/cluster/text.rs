@@ -40,15 +40,15 @@ pub fn link_name(cluster: &Cluster, node: usize, to: usize) -> String {
 
 /// The configuration of node number `node` in its life number `incarnation`. `lines` are its own lines, as they were found.
 ///
-/// IPv4 and IPv6 packets to the lines' addresses are checked, looked up and rewritten here, whatever line they leave by;
-/// `ClusterSwitch` brings them there. What is for the router itself goes to the Linux of the control node.
+/// IPv4 and IPv6 packets to the lines' addresses and those of VLANs are checked, looked up and rewritten here, whatever line they
+/// leave by; `ClusterSwitch` brings them there, and sees to tags. Next hops and interfaces have lines as ports. What is for the router itself goes to the Linux of the control node.
 pub fn text(cluster: &Cluster, node: usize, incarnation: u8, lines: &[Port]) -> String {
     let mut text = format!("// Node {} of cluster {}.\n", name(cluster, node), cluster.name);
     let numbers: Vec<String> = cluster.members().iter().map(usize::to_string).collect();
     let _ = write!(
         text,
         "cluster :: ClusterSwitch(NODE {node}, NODES {nodes}, MEMBERS {members}, PORTS {ports}, LINE_RATE {rate}bps,{links}\n\
-         \x20 ORDER {order}, POLICY {policy}, CONTROL {control}, INCARNATION {incarnation}, HELLO {hello}us);\n",
+         \x20 ORDER {order}, POLICY {policy}, CONTROL {control}, INCARNATION {incarnation}, HELLO {hello}us, INTERFACES main);\n",
         nodes = cluster.room(),
         members = numbers.join(" "),
         ports = lines.len(),
@@ -117,7 +117,7 @@ fn own_line(cluster: &Cluster, node: usize, i: usize, port: &Port) -> String {
          {injected}",
         name = port.name,
     );
-    text += &lookup(i, port, None, false, "ONE_OUTPUT true, UNRESOLVED 1, EXPIRED 1, TOO_LONG 1");
+    text += &lookup((i, line), port, None, "ONE_OUTPUT true, UNRESOLVED 1, EXPIRED 1, TOO_LONG 1");
     let _ = write!(text, "next{i}[0], next6_{i}[0] -> [0] cluster;\nnext{i}[1], next6_{i}[1] -> punt{i};\n");
     text
 }

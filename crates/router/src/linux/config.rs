@@ -91,7 +91,7 @@ pub fn text(ports: &[Port], limits: PuntLimits, sources: Option<ReversePath>) ->
     }
     for (i, port) in ports.iter().enumerate() {
         let rewrite = format!("UNRESOLVED {0}, EXPIRED {0}, TOO_LONG {0}", ports.len());
-        text += &lookup(i, port, sources, true, &rewrite);
+        text += &lookup((i, i), port, sources, &rewrite);
         for output in 0..ports.len() {
             let _ = writeln!(text, "next{i}[{output}], next6_{i}[{output}] -> out{output};");
         }
@@ -102,17 +102,18 @@ pub fn text(ports: &[Port], limits: PuntLimits, sources: Option<ReversePath>) ->
 }
 
 /// What packets from a port pass: classifier, checks, lookups, and the rewriting with these further arguments; before the
-/// lookups a check of sources if one is wanted. What is not
-/// for the port's own address, or nothing to be looked up, goes to `punt{i}`; the rest leaves by outputs of `next{i}` and
-/// `next6_{i}`. Frames with VLAN tags go to `punt{i}` unless there are `vlans`.
-pub fn lookup(i: usize, port: &Port, sources: Option<ReversePath>, vlans: bool, rewrite: &str) -> String {
+/// lookups a check of sources if one is wanted. What is not for the port's own address, or nothing to be looked up, goes to
+/// `punt{i}`; the rest leaves by outputs of `next{i}` and `next6_{i}`. `number` is that of the port among interfaces.
+pub fn lookup(
+    (i, number): (usize, usize),
+    port: &Port,
+    sources: Option<ReversePath>,
+    rewrite: &str,
+) -> String {
     let mac = port.mac.map(|byte| format!("{byte:02x}")).concat();
     let patterns = CLASSES.map(|pattern| format!("0/{mac} {pattern}")).join(", ");
-    let (tagged, others) = if vlans { ("12/8100, 12/88a8, ", 6) } else { ("", 4) };
-    let (interfaces, from) =
-        if vlans { (", INTERFACES main", format!(", PORT {i}")) } else { ("", String::new()) };
+    let from = format!("INTERFACES main, PORT {number}");
     let check = |class: &str, lookup: &str, adjacencies: &str| {
-        let from = format!("PORT {i}{interfaces}");
         let lookup = format!("{lookup}{i}");
         sources.map_or(String::new(), |mode| mode.element(class, &lookup, adjacencies, &from))
     };
@@ -120,21 +121,21 @@ pub fn lookup(i: usize, port: &Port, sources: Option<ReversePath>, vlans: bool, 
     let check6 = check("CheckIP6ReversePath", "rt6_", "main6");
     let text = format!(
         "\n// From {name}. The classifier lets IPv4 and IPv6 to the port's own address pass.\n\
-         in{i} -> class{i} :: Classifier({patterns}, {tagged}-);\n\
+         in{i} -> class{i} :: Classifier({patterns}, 12/8100, 12/88a8, -);\n\
          class{i}[0] -> CheckIPHeader(BADSRC {MARTIANS}, OFFSET 14)\n\
-         {check4}\x20 -> rt{i} :: DirectIPLookup(TABLE main, ONE_OUTPUT true{interfaces}{from})\n\
-         \x20 -> next{i} :: AdjacencyRewrite(rt{i}, ADJACENCIES main{interfaces}, {rewrite});\n\
-         class{i}[1], class{i}[2], class{i}[{others}] -> punt{i};\n\
+         {check4}\x20 -> rt{i} :: DirectIPLookup(TABLE main, ONE_OUTPUT true, {from})\n\
+         \x20 -> next{i} :: AdjacencyRewrite(rt{i}, ADJACENCIES main, INTERFACES main, {rewrite});\n\
+         class{i}[1], class{i}[2], class{i}[6] -> punt{i};\n\
          class{i}[3] -> CheckIP6Header(BADSRC {MARTIANS6}, OFFSET 14)\n\
-         {check6}\x20 -> rt6_{i} :: LookupIP6Route(TABLE main, ONE_OUTPUT true{interfaces}{from})\n\
-         \x20 -> next6_{i} :: IP6AdjacencyRewrite(rt6_{i}, ADJACENCIES main6{interfaces}, {rewrite});\n",
+         {check6}\x20 -> rt6_{i} :: LookupIP6Route(TABLE main, ONE_OUTPUT true, {from})\n\
+         \x20 -> next6_{i} :: IP6AdjacencyRewrite(rt6_{i}, ADJACENCIES main6, INTERFACES main, {rewrite});\n",
         name = port.name,
     );
-    if vlans { text + &tagged_lookup(i, port, sources) } else { text }
+    text + &tagged_lookup((i, number), port, sources)
 }
 
 /// What frames with VLAN tags pass: checks and lookups of their own, then what untagged ones do.
-fn tagged_lookup(i: usize, port: &Port, sources: Option<ReversePath>) -> String {
+fn tagged_lookup((i, number): (usize, usize), port: &Port, sources: Option<ReversePath>) -> String {
     let check = |class: &str, name: &str, lookup: &str, adjacencies: &str| {
         let class = format!("{name}{i} :: {class}");
         let lookup = format!("{lookup}{i}");
@@ -145,7 +146,7 @@ fn tagged_lookup(i: usize, port: &Port, sources: Option<ReversePath>) -> String 
     let [first4, first6] = if sources.is_some() { ["vrpf", "vrpf6_"] } else { ["vrt", "vrt6_"] };
     format!(
         "// Of VLANs on {name}: with one tag, with two.\n\
-         class{i}[4], class{i}[5] -> vlan{i} :: FindInterface(PORT {i}, INTERFACES main);\n\
+         class{i}[4], class{i}[5] -> vlan{i} :: FindInterface(PORT {number}, INTERFACES main);\n\
          vlan{i}[4] -> punt{i};\n\
          vlan{i}[0] -> CheckIPHeader(BADSRC {MARTIANS}, OFFSET 18)\n\
          {check4}\x20 -> vrt{i} :: DirectIPLookup(TABLE main, ONE_OUTPUT true, INTERFACES main) -> next{i};\n\

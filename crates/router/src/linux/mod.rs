@@ -25,19 +25,14 @@ use fib::{Adjacencies, Dir24_8, Interfaces, RangeTree, RouteTable};
 /// The name of the tables in the configuration.
 const TABLE: &str = "main";
 
-/// The tables in which elements and control meet, without VLANs and VRFs.
-pub fn tables(of: &graph::Tables) -> Tables {
+/// The tables in which elements and control meet, in a router with so many workers.
+pub fn tables(of: &graph::Tables, workers: usize) -> Tables {
     Tables {
         routes4: of.get_or(TABLE, || RouteTable::<u32>::new(Dir24_8::new())),
         adjacencies4: of.get_or(TABLE, Adjacencies::default),
         routes6: of.get_or(TABLE, || RouteTable::<u128>::new(RangeTree::new())),
         // Elements for IPv4 and IPv6 write different EtherTypes before the same neighbours.
         adjacencies6: of.get_or("main6", Adjacencies::default),
-        interfaces: None,
+        interfaces: Some(of.get_or(TABLE, || Interfaces::new(workers))),
     }
-}
-
-/// The same with VLANs and VRFs, in a router with so many workers.
-pub fn tables_with_interfaces(of: &graph::Tables, workers: usize) -> Tables {
-    tables(of).with_interfaces(of.get_or(TABLE, || Interfaces::new(workers)))
 }

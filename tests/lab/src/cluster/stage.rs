@@ -276,9 +276,10 @@ impl Stage {
 }
 
 /// Lets one processor take in whatever comes for a host. Else each does what it was handed itself, and Linux changes the
-/// order of packets when their sender, a node's worker, moves to another processor.
+/// order of packets when their sender, a node's worker, moves to another processor. A kernel for one processor has no such
+/// setting.
 fn in_order(host: &Namespace) -> Result<()> {
-    let words = ["-c", "echo 1 > /sys/class/net/eth0/queues/rx-0/rps_cpus"];
+    let words = ["-c", "f=/sys/class/net/eth0/queues/rx-0/rps_cpus; [ ! -e $f ] || echo 1 > $f"];
     host.run("sh", &words).map(drop)
 }
 

@@ -6,6 +6,7 @@ mod election;
 mod figures;
 mod growth;
 mod page;
+mod vlans;
 
 use std::path::Path;
 use std::sync::{Mutex, MutexGuard, PoisonError};

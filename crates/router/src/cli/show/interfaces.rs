@@ -12,7 +12,7 @@ pub fn interfaces(client: &Client) -> Result<Vec<Value>, String> {
     let mut all = client.table("/api/interfaces")?;
     let (mut vrfs, mut vlans) = (BTreeMap::new(), Vec::new());
     let elements = client.table("/api/elements")?;
-    for (element, port) in finders(&elements) {
+    for (element, port, _) in finders(&elements) {
         let vrf = client.read(element, "vrf")?;
         vrfs.insert(port, vrf.split(' ').next().filter(|name| !name.is_empty()).map(str::to_owned));
         vlans.extend(client.read(element, "table")?.lines().filter_map(|line| vlan(port, line)));
@@ -31,9 +31,8 @@ pub fn interfaces(client: &Client) -> Result<Vec<Value>, String> {
 pub fn names(client: &Client) -> Result<BTreeMap<u64, String>, String> {
     let mut names = BTreeMap::new();
     let elements = client.table("/api/elements")?;
-    for (element, port) in finders(&elements) {
-        let number = element.trim_start_matches(|c: char| !c.is_ascii_digit()).parse();
-        names.extend(number.ok().map(|number| (number, port.to_owned())));
+    for (element, port, number) in finders(&elements) {
+        names.insert(number, port.to_owned());
         for line in client.read(element, "table")?.lines() {
             let mut words = line.split(' ');
             let number = words.next().and_then(|number| number.parse().ok());
@@ -43,14 +42,16 @@ pub fn names(client: &Client) -> Result<BTreeMap<u64, String>, String> {
     Ok(names)
 }
 
-/// The elements that know the interfaces of a port, with its name.
-fn finders(elements: &[Value]) -> impl Iterator<Item = (&str, &str)> {
+/// The elements that know the interfaces of a port, with its name and its number, which in a cluster is that of the line.
+fn finders(elements: &[Value]) -> impl Iterator<Item = (&str, &str, u64)> {
     elements.iter().filter(|element| element["class"] == CLASS).filter_map(|element| {
         let name = element["element"].as_str()?;
         let out = format!("out{}", name.strip_prefix("vlan")?);
         let out =
             elements.iter().find(|other| other["element"] == out && other["class"] == "ToDPDKDevice")?;
-        Some((name, out["config"].as_str()?))
+        let mut arguments = element["config"].as_str()?.split(',');
+        let number = arguments.find_map(|argument| argument.trim().strip_prefix("PORT ")?.parse().ok())?;
+        Some((name, out["config"].as_str()?, number))
     })
 }
 
@@ -94,10 +95,10 @@ mod tests {
     fn elements_are_of_ports() {
         let element = |name: &str, class: &str, config: &str| json!({ "element": name, "class": class, "config": config });
         let elements = [
-            element("vlan1", CLASS, "PORT 1"),
+            element("vlan1", CLASS, "PORT 5, INTERFACES main"),
             element("out1", "ToDPDKDevice", "eth2"),
             element("x", CLASS, ""),
         ];
-        assert_eq!(finders(&elements).collect::<Vec<_>>(), [("vlan1", "eth2")]);
+        assert_eq!(finders(&elements).collect::<Vec<_>>(), [("vlan1", "eth2", 5)]);
     }
 }

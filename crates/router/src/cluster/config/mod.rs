@@ -111,6 +111,8 @@ impl Cluster {
 
     /// Bytes that a frame that travels whole is longer than what it carries: an Ethernet header, and room for a VLAN tag.
     const WRAPPING: u32 = 18;
+    /// Bytes of a further tag.
+    const TAG: u32 = 4;
 
     /// Reads a file.
     ///
@@ -208,8 +210,13 @@ impl Cluster {
         if self.link_rate == 0 { needed().unwrap_or(0) } else { self.link_rate }
     }
 
-    /// The MTU of internal links, in bytes.
+    /// The MTU that internal links must have, in bytes.
     pub fn link_mtu(&self) -> u32 {
         self.mtu + Cluster::WRAPPING
+    }
+
+    /// That of those that are laid here: for whole frames with two tags, too.
+    pub fn laid_mtu(&self) -> u32 {
+        self.link_mtu() + Cluster::TAG
     }
 }
