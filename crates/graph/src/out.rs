@@ -160,28 +160,32 @@ impl Out<'_> {
             let rest = batch.split_off(facts.len());
             self.core.lose_engine(self.node(), rest, UNCONNECTED);
         }
-        self.split_ways(batch, |batch, ways| {
-            ways.extend(batch.iter_mut().zip(facts).map(|(packet, fact)| way(packet, *fact).pack()));
+        self.split_ways(batch, |batch, ways, bounds| {
+            ways.extend(batch.iter_mut().zip(facts).map(|(packet, fact)| bounds.take_in(way(packet, *fact))));
         });
     }
 
     /// [`split`](Self::split) by the number of each packet's next hop, which looks at no packet.
     #[inline]
     pub fn split_by_next_hop(&mut self, batch: Batch, mut way: impl FnMut(u32) -> Way) {
-        self.split_ways(batch, |batch, ways| {
-            ways.extend(batch.next_hops().iter().map(|next_hop| way(*next_hop).pack()));
+        self.split_ways(batch, |batch, ways, bounds| {
+            ways.extend(batch.next_hops().iter().map(|next_hop| bounds.take_in(way(*next_hop))));
         });
     }
 
-    /// Sends each packet the way that `find` appends for it.
+    /// Sends each packet the way that `find` appends for it, and takes in with the others.
     #[inline]
-    fn split_ways(&mut self, mut batch: Batch, find: impl FnOnce(&mut Batch, &mut Vec<PackedWay>)) {
+    fn split_ways(
+        &mut self,
+        mut batch: Batch,
+        find: impl FnOnce(&mut Batch, &mut Vec<PackedWay>, &mut Bounds),
+    ) {
         // Kept between calls: clearing a fresh array would cost more than the split.
         let mut ways = std::mem::take(&mut self.core.ways);
         ways.clear();
-        find(&mut batch, &mut ways);
-        let (mut all, mut any) = (u64::MAX, 0);
-        ways.iter().for_each(|way| (all, any) = (all & way.0, any | way.0));
+        let mut bounds = Bounds { all: u64::MAX, any: 0 };
+        find(&mut batch, &mut ways, &mut bounds);
+        let Bounds { all, any } = bounds;
         match PackedWay(any).unpack() {
             // The same way for each, if no bit is in some and not in others.
             Way::Port(port) if all == any => self.core.emit(&self.at.facts, port, batch),
@@ -256,6 +260,21 @@ impl Out<'_> {
     /// Asks the driver to stop the router (`STOP true`).
     pub fn stop_driver(&mut self) {
         self.core.stop_requested = true;
+    }
+}
+
+/// The bits that all ways of a batch have, and those that any has.
+struct Bounds {
+    all: u64,
+    any: u64,
+}
+
+impl Bounds {
+    #[inline(always)]
+    fn take_in(&mut self, way: Way) -> PackedWay {
+        let way = way.pack();
+        (self.all, self.any) = (self.all & way.0, self.any | way.0);
+        way
     }
 }
 

@@ -74,7 +74,7 @@ impl Due {
         destinations: &Column,
         next_hops: &Column,
     ) {
-        // What has come straight from a driver and been routed: all at once.
+        // What has been routed, perhaps straight from a driver: all at once.
         if let Some(received) = self.received()
             && self.has(Due::FOUND)
         {
@@ -91,6 +91,12 @@ impl Due {
         unsafe {
             if let Some(received) = self.received() {
                 received.settle(all);
+            }
+            if self.has(Due::FOUND.and(Due::NEXT_HOPS)) {
+                return each(all, |i, h| {
+                    found.mark(h);
+                    (h.packet_type, h.hash_hi) = (next_hops[i], destinations[i]);
+                });
             }
             if self.has(Due::HEADERS) {
                 each(all, |_, h| found.mark(h));
