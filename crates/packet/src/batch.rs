@@ -13,8 +13,9 @@ use std::ptr::NonNull;
 
 /// Up to [`Batch::MAX`] packets, owned. Moving it moves one pointer; an empty one owns nothing.
 ///
-/// What a driver leaves in the headers of packets that it received is put in order when somebody first looks at them:
-/// packets that are only passed on need not be touched.
+/// What a driver leaves in the headers of packets that it received is put in order when somebody first looks at them, and
+/// what elements found of all packets and noted once ([`Headers`](crate::Headers), [`Columns`](crate::Columns)) is noted on
+/// each: packets that are only passed on, or routed and sent, need not be touched.
 ///
 /// Dropping a batch frees its packets in bulk and counts them as [`crate::unaccounted`]; [`Batch::free`] is the
 /// deliberate way.
