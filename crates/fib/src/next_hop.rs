@@ -5,6 +5,7 @@ use std::fmt;
 use std::net::IpAddr;
 use std::num::NonZeroU32;
 
+use crate::simd::results::results_in;
 use serde::{Serialize, Serializer};
 
 /// The number of a next hop in its [`NextHops`].
@@ -45,11 +46,8 @@ impl NextHopId {
 
     /// Places for results of lookups, where their [`bits`](NextHopId::bits) stand.
     #[inline]
-    #[allow(unsafe_code)]
-    pub const fn in_bits(bits: &mut [u32]) -> &mut [Option<NextHopId>] {
-        // SAFETY: a NextHopId is a transparent NonZeroU32, of which `Option` has the layout of u32, and all values of each are
-        // values of the other.
-        unsafe { std::slice::from_raw_parts_mut(bits.as_mut_ptr().cast(), bits.len()) }
+    pub fn in_bits(bits: &mut [u32]) -> &mut [Option<NextHopId>] {
+        results_in(bits)
     }
 
     /// The result of a lookup from its 32 bits.
