@@ -84,6 +84,37 @@ fn each_packet_gets_what_was_found_of_all() {
 }
 
 #[test]
+fn some_are_looked_at_together_and_the_rest_one_by_one() {
+    let pool = Pool::heap(16, 256);
+    let mut batch = received(&pool, 0..11);
+    let tag = |p: &Packet| p.data()[0];
+    let (mut fours, mut ones, mut again) = (Vec::new(), Vec::new(), Vec::new());
+    batch.find_headers(
+        HEADERS,
+        |packets: &mut [Packet; 4], to| {
+            fours.push(packets.each_ref().map(tag));
+            *to = packets.each_ref().map(|p| 1000 + u32::from(tag(p)));
+            tag(&packets[0]) == 0
+        },
+        |p| {
+            ones.push(tag(p));
+            (tag(p) % 5 != 0).then(|| 1000 + u32::from(tag(p)))
+        },
+        |p| {
+            again.push(tag(&p));
+            p.free();
+            None
+        },
+    );
+    assert_eq!(fours, [[0, 1, 2, 3], [4, 5, 6, 7]]);
+    assert_eq!(ones, [4, 5, 6, 7, 8, 9, 10]);
+    assert_eq!(again, [5, 10]);
+    assert_eq!(all(&batch), [0, 1, 2, 3, 4, 6, 7, 8, 9].map(|tag| found(tag, 0)));
+    batch.free();
+    assert_eq!(pool.in_use(), 0);
+}
+
+#[test]
 fn unusual_packets_keep_their_place_and_get_nothing() {
     let pool = Pool::heap(16, 256);
     let mut batch = received(&pool, 0..7);
