@@ -61,17 +61,7 @@ struct World {
 }
 
 fn port(node: usize) -> Port {
-    Port {
-        name: format!("port{}", node + 1),
-        tap: String::new(),
-        mac: mac(node),
-        mtu: 1500,
-        offloads: Vec::new(),
-        addresses: Vec::new(),
-        up: true,
-        promiscuous: false,
-        xdp: false,
-    }
+    super::text::tests::port(&format!("port{}", node + 1), mac(node))
 }
 
 /// Of a line, its twin, and the VLANs there.
