@@ -34,6 +34,7 @@
 //! // q.drops = 0
 //! ```
 
+use super::store::Store;
 use epoch::{Count, PerWorker};
 use graph::{
     Args, Class, ConfigErrors, Configure, Cx, Element, Handlers, LocalCx, Loss, Notifier, Out, Spec, State,
@@ -41,7 +42,6 @@ use graph::{
 };
 use packet::{Batch, Packet};
 use rtrb::{Consumer, Producer, RingBuffer};
-use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -73,7 +73,7 @@ pub struct LocalQueue {
     shared: Arc<Queue>,
     worker: usize,
     /// On the pulling worker: the packets, and the rings of the others.
-    store: VecDeque<Packet>,
+    store: Store,
     rings: Vec<Consumer<Packet>>,
     /// On every other worker: the way to the pulling worker.
     road: Option<Producer<Packet>>,
@@ -113,7 +113,7 @@ impl Class for Queue {
         let road = roads.producers.get_mut(cx.worker).and_then(Option::take);
         let rings = if road.is_none() { std::mem::take(&mut roads.consumers) } else { Vec::new() };
         drop(roads);
-        LocalQueue { shared: self.clone(), worker: cx.worker, store: VecDeque::new(), rings, road }
+        LocalQueue { shared: self.clone(), worker: cx.worker, store: Store::default(), rings, road }
     }
 
     fn handlers(h: &mut Handlers<Queue>) {
@@ -158,7 +158,7 @@ impl LocalQueue {
     /// Stores packets that have a place; gives back those for which the ring has none.
     fn store(&mut self, batch: Batch) -> Batch {
         let Some(road) = &mut self.road else {
-            self.store.extend(batch);
+            self.store.push(batch);
             return Batch::empty();
         };
         let mut refused = Batch::empty();
@@ -172,18 +172,23 @@ impl LocalQueue {
 
     fn collect(&mut self) {
         for ring in &mut self.rings {
-            self.store.extend(std::iter::from_fn(|| ring.pop().ok()));
+            loop {
+                let batch: Batch = std::iter::from_fn(|| ring.pop().ok()).take(Batch::MAX).collect();
+                if batch.is_empty() {
+                    break;
+                }
+                self.store.push(batch);
+            }
         }
     }
 
     fn drop_newest(&mut self, keep: usize, out: &mut Out<'_>) {
         self.collect();
         let mut dropped = 0;
-        while self.store.len() > keep
-            && let Some(packet) = self.store.pop_back()
-        {
-            out.lose(packet, RESET);
-            dropped += 1;
+        while self.store.len() > keep {
+            let newest = self.store.pop_newest(self.store.len() - keep);
+            dropped += newest.len();
+            out.lose_all(newest, RESET);
         }
         if dropped > 0 && self.shared.notifier.release(dropped) {
             out.notify_pushers(&self.shared.notifier);
@@ -216,9 +221,8 @@ impl Element for LocalQueue {
         if !self.rings.is_empty() {
             self.collect();
         }
-        let n = max.min(self.store.len()).min(Batch::MAX);
-        let batch: Batch = self.store.drain(..n).collect();
-        if n > 0 && self.shared.notifier.release(n) {
+        let batch = self.store.pop(max);
+        if !batch.is_empty() && self.shared.notifier.release(batch.len()) {
             out.notify_pushers(&self.shared.notifier);
         }
         batch
@@ -238,6 +242,6 @@ impl Drop for LocalQueue {
     fn drop(&mut self) {
         // Packets that are held when the router ends: neither sent nor lost.
         self.collect();
-        self.store.drain(..).for_each(Packet::free);
+        std::mem::take(&mut self.store).free();
     }
 }

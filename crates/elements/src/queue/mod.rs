@@ -1,6 +1,7 @@
 //! Elements that store packets, and elements that move them on from where they are stored.
 
 mod fifo;
+mod store;
 mod unqueue;
 
 use graph::{AnyClass, of};
