@@ -7,7 +7,7 @@ use crate::engine::stats::NodeStats;
 use crate::notify::Notifier;
 use crate::time::Nanos;
 use epoch::tsc;
-use packet::{Batch, Packet};
+use packet::{Batch, Columns, Packet};
 
 /// Takes an element's emissions, losses and wishes during one call.
 pub struct Out<'a> {
@@ -170,6 +170,17 @@ impl Out<'_> {
     pub fn split_by_next_hop(&mut self, batch: Batch, mut way: impl FnMut(u32) -> Way) {
         self.split_ways(batch, |batch, ways, bounds| {
             ways.extend(batch.next_hops().iter().map(|next_hop| bounds.take_in(way(*next_hop))));
+        });
+    }
+
+    /// [`split_by_next_hop`](Self::split_by_next_hop) of packets that have just been routed
+    /// ([`Batch::columns`](packet::Batch::columns)), whose destinations may be changed.
+    #[inline]
+    pub fn split_routed(&mut self, batch: Batch, mut way: impl FnMut(&mut u32, u32) -> Way) {
+        self.split_ways(batch, |batch, ways, bounds| {
+            let Columns { destinations, next_hops } = batch.columns();
+            let each = destinations.iter_mut().zip(next_hops);
+            ways.extend(each.map(|(to, next_hop)| bounds.take_in(way(to, *next_hop))));
         });
     }
 

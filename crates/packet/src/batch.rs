@@ -322,8 +322,11 @@ fn scatter<T: Copy, const COLUMNS: bool>(
     bins: &mut [Batch],
     bin: impl Fn(T) -> usize,
 ) {
+    for bin in &mut *bins {
+        bin.0.get_or_insert_with(frame::take);
+    }
     for (i, fact) in facts.iter().enumerate() {
-        let to = bins[bin(*fact)].0.get_or_insert_with(frame::take);
+        let Some(to) = &mut bins[bin(*fact)].0 else { continue };
         let end = to.len;
         // SAFETY: there is a packet for each fact, and nobody else has it: each is moved out once.
         to.packets[end].write(unsafe { frame.packets[i].assume_init_read() });
@@ -331,6 +334,11 @@ fn scatter<T: Copy, const COLUMNS: bool>(
             (to.destinations[end], to.next_hops[end]) = (frame.destinations[i], frame.next_hops[i]);
         }
         to.len = end + 1;
+    }
+    for bin in bins {
+        if let Some(empty) = bin.0.take_if(|frame| frame.len == 0) {
+            frame::recycle(empty);
+        }
     }
 }
 

@@ -8,8 +8,10 @@ use crate::batch::Batch;
 use crate::due::Due;
 use crate::frame::{Frame, Headers};
 use crate::header::Header;
+use crate::lanes::Lanes;
 use crate::packet::Packet;
 use crate::sift::Reasons;
+use crate::together::{Group, Heads};
 use std::ptr::NonNull;
 
 /// A number for each packet of a batch, in their order.
@@ -27,39 +29,80 @@ const NONE: u32 = u32::MAX;
 impl Batch {
     /// Looks for the network headers of packets, which nearly all have them at `headers`, and notes what it finds.
     ///
-    /// `many` looks at `N` packets and writes down where they want to go (host byte order): true means that all are as
-    /// usual, false that each is to be looked at by `one`, which says where it wants to go. What is left is given to
-    /// `second`, when all have been looked at: it gives a packet back, which keeps its place and whatever marks it has by
-    /// then, or sees to its end. `many` and `one` see no marks and annotations, as they are not in order yet.
+    /// `many` looks at `N` packets and writes down where they want to go (host byte order). It returns how many bytes from
+    /// the network header on are each packet's, the rest is cut off; or, if they are not all as usual, `None`, and then each
+    /// is looked at by `one`, which cuts it itself and says where it wants to go. What is left is given to `second`, when all
+    /// have been looked at: it gives a packet back, which keeps its place and whatever marks it has by then, or sees to its
+    /// end. `one` sees no marks and annotations, as they are not in order yet.
     #[inline(always)]
-    pub fn find_headers<const N: usize>(
+    pub fn find_headers<V: Lanes<N>, const N: usize, const LEN: usize>(
         &mut self,
         headers: Headers,
-        mut many: impl FnMut(&mut [Packet; N], &mut [u32; N]) -> bool,
+        mut many: impl FnMut(Heads<'_, V, N, LEN>, &mut [u32; N]) -> Option<V>,
         mut one: impl FnMut(&mut Packet) -> Option<u32>,
-        mut second: impl FnMut(Packet) -> Option<Packet>,
+        second: impl FnMut(Packet) -> Option<Packet>,
     ) {
         let Some(frame) = self.0.as_mut() else { return };
-        if frame.due.get().has_any(Due::FOUND) {
-            // What stands there now counts for packets that turn out to be unusual.
-            frame.settle();
-        }
+        begin_to_find(frame);
         let mut reasons = Reasons::new();
         let mut alone = |(packet, to): (&mut Packet, &mut u32)| match one(packet) {
             Some(destination) => *to = destination,
             None => reasons.note(packet, ()),
         };
-        let (packets, destinations, _) = frame.columns();
+        // There are no next hops yet.
+        let (packets, destinations, lengths) = frame.columns();
         let (groups, rest) = packets.as_chunks_mut::<N>();
         let (places, rest_places) = destinations.as_chunks_mut::<N>();
-        for (packets, places) in groups.iter_mut().zip(places) {
-            if !many(packets, places) {
-                packets.iter_mut().zip(places).for_each(&mut alone);
+        let (lengths, _) = lengths.as_chunks_mut::<N>();
+        let offset = usize::from(headers.network);
+        for (group, places) in Group::measure::<V>(groups, lengths).zip(places) {
+            let found = group.show(offset, |heads| {
+                let room = heads.room;
+                many(heads, places).map(|len| (len, (len ^ room).is_zero()))
+            });
+            match found.flatten() {
+                Some((_, true)) => {}
+                Some((len, false)) => group.cut(len.to_array(), offset),
+                None => group.into_packets().iter_mut().zip(places).for_each(&mut alone),
             }
         }
         rest.iter_mut().zip(rest_places).for_each(alone);
+        self.end_finding(headers, &reasons, second);
+    }
+
+    /// [`find_headers`](Self::find_headers) where each packet is looked at by itself.
+    #[inline(always)]
+    pub fn find_each_header(
+        &mut self,
+        headers: Headers,
+        mut one: impl FnMut(&mut Packet) -> Option<u32>,
+        second: impl FnMut(Packet) -> Option<Packet>,
+    ) {
+        let Some(frame) = self.0.as_mut() else { return };
+        begin_to_find(frame);
+        let mut reasons = Reasons::new();
+        let (packets, destinations, _) = frame.columns();
+        for (packet, to) in packets.iter_mut().zip(destinations) {
+            match one(packet) {
+                Some(destination) => *to = destination,
+                None => reasons.note(packet, ()),
+            }
+        }
+        self.end_finding(headers, &reasons, second);
+    }
+
+    /// Notes what was found of all packets but those with a reason, which get a second look.
+    #[inline(always)]
+    fn end_finding(
+        &mut self,
+        headers: Headers,
+        reasons: &Reasons<()>,
+        mut second: impl FnMut(Packet) -> Option<Packet>,
+    ) {
+        let Some(frame) = self.0.as_mut() else { return };
         frame.headers = headers;
         match reasons.some() {
+            None if frame.len == 0 => {}
             None => frame.due.set(frame.due.get().and(Due::FOUND)),
             Some(unusual) => {
                 mark_all_but(frame, unusual.iter().map(|(header, ())| *header));
@@ -105,7 +148,7 @@ impl Batch {
     /// The next hop of each packet, in their order.
     #[inline]
     pub fn next_hops(&mut self) -> &[u32] {
-        self.with_next_hops().1
+        self.0.as_mut().map_or(&[], |frame| with_next_hops(frame).1)
     }
 
     /// The packets, and the next hop of each. Nobody is to look at their marks and annotations, which need not be in order, nor
@@ -113,13 +156,23 @@ impl Batch {
     #[inline]
     pub fn with_next_hops(&mut self) -> (&mut [Packet], &[u32]) {
         let Some(frame) = self.0.as_mut() else { return (&mut [], &[]) };
-        if !frame.due.get().has(Due::NEXT_HOPS) {
-            frame.settle();
-            let (packets, _, next_hops) = frame.columns();
-            next_hops.iter_mut().zip(packets).for_each(|(to, packet)| *to = packet.next_hop());
+        frame.due.set(frame.due.get().without(Due::PLAIN_TTLS));
+        with_next_hops(frame)
+    }
+
+    /// Notes that all network headers that have just been found are of IPv4 and have plain TTLs
+    /// ([`ipv4::has_plain_ttl`](crate::wire::ipv4::has_plain_ttl)).
+    #[inline]
+    pub fn note_plain_ttls(&mut self) {
+        if let Some(frame) = self.0.as_mut().filter(|frame| frame.due.get().has(Due::FOUND)) {
+            frame.due.set(frame.due.get().and(Due::PLAIN_TTLS));
         }
-        let (packets, _, next_hops) = frame.columns();
-        (packets, next_hops)
+    }
+
+    /// True if that was noted, and nobody could change packets since.
+    #[inline]
+    pub fn has_plain_ttls(&self) -> bool {
+        self.0.as_ref().is_some_and(|frame| frame.due.get().has(Due::PLAIN_TTLS))
     }
 
     /// Looks at each packet whose network header begins at offset `L`, with the number of its next hop, and then, in order,
@@ -137,6 +190,7 @@ impl Batch {
         if !(frame.due.get().has(Due::HEADERS.and(Due::NEXT_HOPS)) && frame.headers.network == L) {
             write_next_hops::<L>(frame);
         }
+        frame.due.set(frame.due.get().without(Due::PLAIN_TTLS));
         let mut reasons = Reasons::new();
         let mut one = |(packet, next_hop): (&mut Packet, &u32)| {
             if first(packet, *next_hop).is_none() {
@@ -171,6 +225,26 @@ impl Batch {
             _ => self.iter().all(|packet| packet.network_offset() == Some(offset.into())),
         }
     }
+}
+
+/// Before network headers are looked for: what was found of them before counts for packets that turn out to be unusual.
+#[inline(always)]
+fn begin_to_find(frame: &Frame) {
+    if frame.due.get().has_any(Due::FOUND.and(Due::NEXT_HOPS)) {
+        frame.settle();
+    }
+}
+
+/// The packets, and the column of next hops, which is written first if it is not.
+#[inline]
+fn with_next_hops(frame: &mut Frame) -> (&mut [Packet], &[u32]) {
+    if !frame.due.get().has(Due::NEXT_HOPS) {
+        frame.settle();
+        let (packets, _, next_hops) = frame.columns();
+        next_hops.iter_mut().zip(packets).for_each(|(to, packet)| *to = packet.next_hop());
+    }
+    let (packets, _, next_hops) = frame.columns();
+    (packets, next_hops)
 }
 
 /// Marks these headers, and notes the destinations, of all packets but some, given in their order.

@@ -25,6 +25,8 @@ impl Due {
     pub const DESTINATIONS: Due = Due(8);
     /// The next hops stand in the frame.
     pub const NEXT_HOPS: Due = Due(16);
+    /// The network headers are of IPv4 and have plain TTLs. Asks for nothing, and is gone once somebody may change packets.
+    pub const PLAIN_TTLS: Due = Due(32);
     /// What a look at network headers brings.
     pub const FOUND: Due = Due(Due::HEADERS.0 | Due::DESTINATIONS.0);
 
@@ -32,6 +34,12 @@ impl Due {
     #[inline(always)]
     pub const fn and(self, other: Due) -> Due {
         Due(self.0 | other.0)
+    }
+
+    /// This set without `other`.
+    #[inline(always)]
+    pub const fn without(self, other: Due) -> Due {
+        Due(self.0 & !other.0)
     }
 
     /// True if all of `other` is in it.

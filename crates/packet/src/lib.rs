@@ -10,7 +10,8 @@
 //!
 //! * [`lanes`] works on the same field of several packets at once.
 //!
-//! `unsafe` lives in `packet`, `batch`, `frame`, `due`, `settle`, `sift`, `together`, `pool`, `header` and `lanes` only.
+//! `unsafe` lives in `packet`, `batch`, `frame`, `due`, `settle`, `sift`, `together`, `heads`, `pool`,
+//! `header` and `lanes` only.
 
 pub mod anno;
 mod batch;
@@ -18,6 +19,7 @@ mod columns;
 mod due;
 mod frame;
 mod header;
+mod heads;
 pub mod lanes;
 mod packet;
 mod pool;
@@ -34,3 +36,4 @@ pub use header::{Header, PRIVATE_SIZE};
 pub use packet::{Packet, unaccounted};
 pub use pool::{BufferSource, ForeignPool, HeapPool, Pool, heap_used, install_foreign};
 pub use settle::{RX_RSS_HASH, Settle};
+pub use together::Heads;

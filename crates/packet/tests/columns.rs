@@ -2,7 +2,8 @@
 
 #![allow(unsafe_code)]
 
-use packet::{Batch, Columns, Headers, Packet, Pool, Settle};
+use packet::lanes::{Lanes, Work, four};
+use packet::{Batch, Columns, Headers, Heads, Packet, Pool, Settle};
 use proptest::prelude::*;
 
 const HEADERS: Headers = Headers { network: 14, transport: 34 };
@@ -40,7 +41,7 @@ type Facts = (u8, [Option<usize>; 3], [u32; 2]);
 
 fn facts(p: &Packet) -> Facts {
     let offsets = [p.mac_offset(), p.network_offset(), p.transport_offset()];
-    (p.data()[0], offsets, [p.next_hop(), p.dst_ip()])
+    (tag(p), offsets, [p.next_hop(), p.dst_ip()])
 }
 
 /// Of a packet for which the headers were found, with this next hop.
@@ -52,23 +53,61 @@ fn all(batch: &Batch) -> Vec<Facts> {
     batch.iter().map(facts).collect()
 }
 
-/// Finds the headers, two at a time unless one of them is in `alone`; those in `unusual` are given back with another next hop.
+/// Looks for headers, four at a time. `many` gets the tags, writes down where they want to go, and says to how many bytes from
+/// the header on they are cut; `None` if each is to be looked at by itself.
+struct Find<'a, M, O, S> {
+    batch: &'a mut Batch,
+    many: M,
+    one: O,
+    second: S,
+}
+
+impl<M, O, S> Work for Find<'_, M, O, S>
+where
+    M: FnMut(&[u8], &mut [u32]) -> Option<u32>,
+    O: FnMut(&mut Packet) -> Option<u32>,
+    S: FnMut(Packet) -> Option<Packet>,
+{
+    type Output = ();
+
+    #[inline(always)]
+    fn run<V: Lanes<N>, const N: usize>(mut self) {
+        let many = |heads: Heads<'_, V, N, 20>, to: &mut [u32; N]| {
+            assert!(heads.room.to_array().iter().all(|room| *room >= 20));
+            (self.many)(&heads.bytes.map(|head| head[0]), to).map(V::splat)
+        };
+        self.batch.find_headers(HEADERS, many, self.one, self.second);
+    }
+}
+
+/// Headers may be put before packets, so it is their last byte.
+fn tag(p: &Packet) -> u8 {
+    p.data()[p.len() - 1]
+}
+
+fn destination(tag: u8) -> u32 {
+    1000 + u32::from(tag)
+}
+
+fn write_destinations(tags: &[u8], to: &mut [u32]) {
+    tags.iter().zip(to).for_each(|(tag, to)| *to = destination(*tag));
+}
+
+/// Finds the headers, four at a time unless one of them is in `alone`; those in `unusual` are given back with another next hop.
 fn find(batch: &mut Batch, alone: &[u8], unusual: &[u8]) {
-    let tag = |p: &Packet| p.data()[0];
-    batch.find_headers(
-        HEADERS,
-        |packets: &mut [Packet; 2], to| {
-            let tags = packets.each_ref().map(tag);
-            *to = tags.map(|tag| 1000 + u32::from(tag));
-            !tags.iter().any(|tag| alone.contains(tag) || unusual.contains(tag))
+    four(Find {
+        batch,
+        many: |tags: &[u8], to: &mut [u32]| {
+            write_destinations(tags, to);
+            (!tags.iter().any(|tag| alone.contains(tag) || unusual.contains(tag))).then_some(46)
         },
-        |p| (!unusual.contains(&tag(p))).then(|| 1000 + u32::from(tag(p))),
-        |mut p| {
+        one: |p: &mut Packet| (!unusual.contains(&tag(p))).then(|| destination(tag(p))),
+        second: |mut p: Packet| {
             assert_eq!((p.network_offset(), p.transport_offset(), p.dst_ip()), (None, None, 0));
             p.set_dst_ip(5);
             Some(p)
         },
-    );
+    });
 }
 
 #[test]
@@ -87,31 +126,190 @@ fn each_packet_gets_what_was_found_of_all() {
 fn some_are_looked_at_together_and_the_rest_one_by_one() {
     let pool = Pool::heap(16, 256);
     let mut batch = received(&pool, 0..11);
-    let tag = |p: &Packet| p.data()[0];
     let (mut fours, mut ones, mut again) = (Vec::new(), Vec::new(), Vec::new());
-    batch.find_headers(
-        HEADERS,
-        |packets: &mut [Packet; 4], to| {
-            fours.push(packets.each_ref().map(tag));
-            *to = packets.each_ref().map(|p| 1000 + u32::from(tag(p)));
-            tag(&packets[0]) == 0
+    four(Find {
+        batch: &mut batch,
+        many: |tags: &[u8], to: &mut [u32]| {
+            fours.push(tags.to_vec());
+            write_destinations(tags, to);
+            (tags[0] == 0).then_some(46)
         },
-        |p| {
+        one: |p: &mut Packet| {
             ones.push(tag(p));
-            (tag(p) % 5 != 0).then(|| 1000 + u32::from(tag(p)))
+            (!tag(p).is_multiple_of(5)).then(|| destination(tag(p)))
         },
-        |p| {
+        second: |p: Packet| {
             again.push(tag(&p));
             p.free();
             None
         },
-    );
+    });
     assert_eq!(fours, [[0, 1, 2, 3], [4, 5, 6, 7]]);
     assert_eq!(ones, [4, 5, 6, 7, 8, 9, 10]);
     assert_eq!(again, [5, 10]);
     assert_eq!(all(&batch), [0, 1, 2, 3, 4, 6, 7, 8, 9].map(|tag| found(tag, 0)));
     batch.free();
     assert_eq!(pool.in_use(), 0);
+}
+
+#[test]
+fn what_is_behind_the_packet_is_cut_off() {
+    let pool = Pool::heap(16, 256);
+    let mut batch = received(&pool, 0..10);
+    four(Find {
+        batch: &mut batch,
+        many: |tags: &[u8], to: &mut [u32]| {
+            write_destinations(tags, to);
+            Some(if tags[0] == 0 { u32::MAX } else { 30 })
+        },
+        one: |p: &mut Packet| {
+            p.truncate(38);
+            Some(destination(tag(p)))
+        },
+        second: Some,
+    });
+    let lengths: Vec<_> = batch.iter().map(Packet::len).collect();
+    assert_eq!(lengths, [60, 60, 60, 60, 44, 44, 44, 44, 38, 38]);
+    assert_eq!(all(&batch), (0..10).map(|tag| found(tag, 0)).collect::<Vec<_>>());
+    batch.free();
+    assert_eq!(pool.in_use(), 0);
+}
+
+#[test]
+fn short_packets_are_looked_at_one_by_one() {
+    let pool = Pool::heap(16, 256);
+    let mut batch = received(&pool, 0..8);
+    batch.as_mut_slice()[2].truncate(33);
+    batch.as_mut_slice()[6].truncate(34);
+    let (mut together, mut ones) = (Vec::new(), Vec::new());
+    four(Find {
+        batch: &mut batch,
+        many: |tags: &[u8], to: &mut [u32]| {
+            together.extend_from_slice(tags);
+            write_destinations(tags, to);
+            Some(20)
+        },
+        one: |p: &mut Packet| {
+            ones.push((tag(p), p.len()));
+            Some(destination(tag(p)))
+        },
+        second: Some,
+    });
+    assert_eq!(together, [4, 5, 6, 7]);
+    assert_eq!(ones, [(0, 60), (1, 60), (2, 33), (3, 60)]);
+    assert_eq!(batch.iter().map(Packet::len).collect::<Vec<_>>(), [60, 60, 33, 60, 34, 34, 34, 34]);
+    batch.free();
+    assert_eq!(pool.in_use(), 0);
+}
+
+#[test]
+fn plain_ttls_are_noted_of_headers_that_were_found_until_somebody_may_change_them() {
+    let pool = Pool::heap(16, 256);
+    let noted = || {
+        let mut batch = received(&pool, 0..5);
+        find(&mut batch, &[], &[]);
+        assert!(!batch.has_plain_ttls());
+        batch.note_plain_ttls();
+        batch.columns().next_hops.fill(1);
+        assert!(batch.has_plain_ttls() && batch.next_hops() == [1; 5] && batch.longest() == 60);
+        batch
+    };
+    let changes: [fn(&mut Batch); 6] = [
+        |batch| batch.as_mut_slice()[0].data_mut()[22] = 1,
+        |batch| batch.with_next_hops().0[0].data_mut()[22] = 1,
+        |batch| batch.sift_routed::<14>(|_, _| Some(()), Some),
+        |batch| batch.pop().into_iter().for_each(Packet::free),
+        |batch| find(batch, &[], &[]),
+        |batch| batch.find_each_header(HEADERS, |_| Some(1), Some),
+    ];
+    for change in changes {
+        let mut batch = noted();
+        change(&mut batch);
+        assert!(!batch.has_plain_ttls());
+        batch.free();
+    }
+    let mut bins = [Batch::empty(), Batch::empty()];
+    noted().deal(&[0, 1, 0, 1, 1], &mut bins, |bin| bin);
+    assert!(bins.iter().all(Batch::has_plain_ttls));
+    bins.into_iter().for_each(Batch::free);
+    let mut nothing_found = received(&pool, 0..5);
+    nothing_found.note_plain_ttls();
+    assert!(!nothing_found.has_plain_ttls());
+    nothing_found.free();
+    assert_eq!(pool.in_use(), 0);
+}
+
+#[test]
+fn network_headers_are_changed_wherever_they_were_found() {
+    let pool = Pool::heap(16, 256);
+    for look_first in [false, true] {
+        let mut batch = received(&pool, 0..6);
+        find(&mut batch, &[], &[]);
+        if look_first {
+            assert_eq!(all(&batch)[0], found(0, 0));
+        }
+        let mut second = Vec::new();
+        batch.sift_network::<20>(
+            |head| {
+                let goes_on = !head[0].is_multiple_of(4);
+                head[1] = if goes_on { 0xdd } else { head[1] };
+                goes_on
+            },
+            |p| {
+                second.push(facts(&p));
+                if tag(&p) == 0 {
+                    return Some(p);
+                }
+                p.free();
+                None
+            },
+        );
+        assert_eq!(second, [found(0, 0), found(4, 0)]);
+        assert_eq!(all(&batch), [0, 1, 2, 3, 5].map(|tag| found(tag, 0)));
+        let changed: Vec<_> = batch.iter().map(|p| p.data()[15]).collect();
+        assert_eq!(changed, [0, 0xdd, 0xdd, 0xdd, 0xdd]);
+        batch.free();
+    }
+    assert_eq!(pool.in_use(), 0);
+}
+
+#[test]
+fn link_headers_are_put_before_packets() {
+    let pool = Pool::heap(16, 256);
+    let header: [u8; 14] = *b"destinatsource";
+    for (look_first, headroom) in [(false, 128), (true, 128), (false, 13)] {
+        let mut batch = received(&pool, 0..5);
+        batch.as_mut_slice()[3].push(128 - headroom);
+        batch.as_mut_slice()[3].truncate(60);
+        let moved = batch.as_slice()[3].headroom() != batch.as_slice()[0].headroom();
+        assert_eq!(moved, headroom != 128);
+        find(&mut batch, &[], &[]);
+        if look_first {
+            assert_eq!(all(&batch).len(), 5);
+        }
+        batch.put_link(&header, |_| panic!("there is room"));
+        for (i, p) in batch.iter().enumerate() {
+            let offsets = (p.mac_offset(), p.network_offset(), p.transport_offset());
+            // What begins where the buffer does cannot be marked.
+            let mac = (p.headroom() > 0).then_some(0);
+            assert_eq!((p.len(), offsets), (74, (mac, Some(28), Some(48))), "{i}");
+            assert_eq!(p.data()[..14], header);
+        }
+        batch.free();
+    }
+    let small = Pool::heap(2, 128 + 60);
+    let mut batch: Batch = [60, 40].into_iter().filter_map(|len| small.packet(&[7; 60][..len])).collect();
+    let full = &mut batch.as_mut_slice()[0];
+    while full.push(1) {}
+    let len = full.len();
+    let mut refused = Vec::new();
+    batch.put_link(&header, |p| {
+        refused.push(p.len());
+        p.free();
+    });
+    assert_eq!((refused, batch.len(), batch.as_slice()[0].len()), (vec![len], 1, 54));
+    batch.free();
+    assert_eq!((pool.in_use(), small.in_use()), (0, 0));
 }
 
 #[test]
@@ -216,6 +414,8 @@ enum Step {
     SetDestination(usize, u32),
     SetNextHop(usize, u32),
     Pull,
+    PutLink,
+    ChangeNetwork(u8),
     SplitAndAppend(usize),
     Deal,
     Pop,
@@ -229,58 +429,88 @@ fn step() -> impl Strategy<Value = Step> {
         1 => (0usize..20, any::<u32>()).prop_map(|(i, n)| Step::SetDestination(i, n)),
         1 => (0usize..20, any::<u32>()).prop_map(|(i, n)| Step::SetNextHop(i, n)),
         1 => Just(Step::Pull),
+        1 => Just(Step::PutLink),
+        1 => (0u8..20).prop_map(Step::ChangeNetwork),
         1 => (0usize..20).prop_map(Step::SplitAndAppend),
         1 => Just(Step::Deal),
         1 => Just(Step::Pop),
     ]
 }
 
-/// A packet as it should be: tag, bytes pulled, MAC, network and transport mark in the buffer, next hop, destination.
+/// A packet as it should be: tag; where in the buffer it begins, and its MAC, network and transport mark, as it began at
+/// [`BEGIN`]; next hop, destination.
 #[derive(Clone, Debug, PartialEq)]
 struct Model(u8, usize, [Option<usize>; 3], u32, u32);
 
+const BEGIN: usize = 1000;
+
 fn model(p: &Packet) -> Model {
-    let pulled = 60 - p.len();
-    let mark = |offset: Option<usize>| offset.map(|offset| offset + pulled);
+    let begin = BEGIN + 60 - p.len();
+    let mark = |offset: Option<usize>| offset.map(|offset| offset + begin);
     let marks = [p.mac_offset(), p.network_offset(), p.transport_offset()].map(mark);
-    Model(p.data()[0], pulled, marks, p.next_hop(), p.dst_ip())
+    Model(tag(p), begin, marks, p.next_hop(), p.dst_ip())
 }
 
 fn find_in_model(all: &mut [Model], unusual: Option<u8>) {
-    for Model(tag, pulled, marks, _, destination) in all {
+    for Model(tag, begin, marks, _, destination) in all {
         if Some(*tag) == unusual {
             *destination = 5;
         } else {
-            (marks[1], marks[2]) = (Some(*pulled + 14), Some(*pulled + 34));
+            (marks[1], marks[2]) = (Some(*begin + 14), Some(*begin + 34));
             *destination = 1000 + u32::from(*tag);
         }
     }
 }
 
 /// Finds the headers of all but the one with this tag, and in what the batch should be.
-fn find_all_but(batch: &mut Batch, want: &mut [Model], unusual: Option<u8>) {
-    let to = |p: &Packet| 1000 + u32::from(p.data()[0]);
-    let is_usual = |p: &Packet| Some(p.data()[0]) != unusual;
-    batch.find_headers(
-        HEADERS,
-        |packets: &mut [Packet; 4], destinations| {
-            *destinations = packets.each_ref().map(to);
-            packets.iter().all(is_usual)
+fn find_all_but(batch: &mut Batch, want: &mut [Model], unusual: Option<u8>, by_itself: bool) {
+    let is_usual = |tag: u8| Some(tag) != unusual;
+    let one = |p: &mut Packet| is_usual(tag(p)).then(|| destination(tag(p)));
+    let second = |mut p: Packet| {
+        p.set_dst_ip(5);
+        Some(p)
+    };
+    if by_itself {
+        batch.find_each_header(HEADERS, one, second);
+    } else {
+        let many = |tags: &[u8], to: &mut [u32]| {
+            write_destinations(tags, to);
+            tags.iter().copied().all(is_usual).then_some(u32::MAX)
+        };
+        four(Find { batch, many, one, second });
+    }
+    find_in_model(want, unusual);
+}
+
+/// Shows network headers, and frees the packet with this tag.
+fn change_network(batch: &mut Batch, want: &mut Vec<Model>, unusual: u8) {
+    let (mut shown, mut again) = (Vec::new(), Vec::new());
+    batch.sift_network::<1>(
+        |head| {
+            shown.push(head[0]);
+            head[0] != unusual
         },
-        |p| is_usual(p).then(|| to(p)),
-        |mut p| {
-            p.set_dst_ip(5);
-            Some(p)
+        |p| {
+            again.push(tag(&p));
+            if tag(&p) != unusual {
+                return Some(p);
+            }
+            p.free();
+            None
         },
     );
-    find_in_model(want, unusual);
+    let is_marked = |model: &&Model| model.2[1].is_some();
+    assert_eq!(shown, want.iter().filter(is_marked).map(|model| model.0).collect::<Vec<_>>());
+    let is_again = |model: &&Model| model.0 == unusual || model.2[1].is_none();
+    assert_eq!(again, want.iter().filter(is_again).map(|model| model.0).collect::<Vec<_>>());
+    want.retain(|model| model.0 != unusual);
 }
 
 /// Does a step to the batch and to what it should be.
 fn apply(step: Step, batch: &mut Batch, want: &mut Vec<Model>) {
     match step {
-        Step::Find => find_all_but(batch, want, None),
-        Step::FindUnusual(tag) => find_all_but(batch, want, Some(tag)),
+        Step::Find => find_all_but(batch, want, None, batch.len().is_multiple_of(2)),
+        Step::FindUnusual(tag) => find_all_but(batch, want, Some(tag), batch.len().is_multiple_of(2)),
         Step::Route(first) => {
             (first..).zip(batch.columns().next_hops).for_each(|(n, hop)| *hop = n);
             (first..).zip(want).for_each(|(n, model)| model.3 = n);
@@ -301,6 +531,15 @@ fn apply(step: Step, batch: &mut Batch, want: &mut Vec<Model>) {
                 model.2 = model.2.map(|mark| mark.filter(|&mark| mark >= model.1));
             });
         }
+        // Behind one of these, network headers are where the tags are.
+        Step::PutLink if want.iter().all(|model| model.1 >= BEGIN) => {
+            batch.put_link(&[0xee; 14], |_| panic!("there is room"));
+            want.iter_mut().for_each(|model| {
+                model.1 -= 14;
+                model.2[0] = Some(model.1);
+            });
+        }
+        Step::ChangeNetwork(unusual) => change_network(batch, want, unusual),
         Step::SplitAndAppend(at) => {
             let mut rest = batch.split_off(at);
             batch.append(&mut rest);
@@ -320,7 +559,7 @@ fn apply(step: Step, batch: &mut Batch, want: &mut Vec<Model>) {
             batch.pop().into_iter().for_each(Packet::free);
             want.pop();
         }
-        Step::SetDestination(..) | Step::SetNextHop(..) => {}
+        Step::SetDestination(..) | Step::SetNextHop(..) | Step::PutLink => {}
     }
 }
 
@@ -332,9 +571,9 @@ proptest! {
         steps in proptest::collection::vec(step(), 0..12),
         look_every in 1usize..6,
     ) {
-        let pool = Pool::heap(32, 256);
+        let pool = Pool::heap(32, 512);
         let mut batch = if n == 0 { Batch::empty() } else { received_from(&pool, 0..n, due) };
-        let mut want: Vec<Model> = (0..n).map(|tag| Model(tag, 0, [Some(0), None, None], 0, 0)).collect();
+        let mut want: Vec<Model> = (0..n).map(|tag| Model(tag, BEGIN, [Some(BEGIN), None, None], 0, 0)).collect();
         for (i, step) in steps.into_iter().enumerate() {
             apply(step, &mut batch, &mut want);
             if i % look_every == 0 {

@@ -82,10 +82,15 @@ impl Network for Ip4 {
     }
 
     #[inline(always)]
-    fn rewrite_usual(packet: &mut Packet, adjacency: &Adjacency) -> Option<()> {
+    fn rewrite_usual<const PLAIN: bool>(packet: &mut Packet, adjacency: &Adjacency) -> Option<()> {
         let (link, network) = packet.first_mut::<HEADERS>()?.split_first_chunk_mut::<ETHERNET>()?;
         let network = network.first_chunk_mut::<MIN_HEADER_LEN>()?;
-        if !adjacency.is_plain() || !ipv4::decrement_ttl_usual(network) {
+        if !adjacency.is_plain() {
+            return None;
+        }
+        if PLAIN {
+            ipv4::decrement_plain_ttl(network);
+        } else if !ipv4::decrement_ttl_usual(network) {
             return None;
         }
         put_link_header(link, adjacency);

@@ -81,7 +81,7 @@ impl Network for Ip6 {
     }
 
     #[inline(always)]
-    fn rewrite_usual(packet: &mut Packet, adjacency: &Adjacency) -> Option<()> {
+    fn rewrite_usual<const PLAIN: bool>(packet: &mut Packet, adjacency: &Adjacency) -> Option<()> {
         let (link, network) = packet.first_mut::<HEADERS>()?.split_first_chunk_mut::<ETHERNET>()?;
         if !adjacency.is_plain() || !ipv6::decrement_hop_limit(network.first_chunk_mut::<HEADER_LEN>()?) {
             return None;

@@ -46,7 +46,8 @@ pub trait Network: Send + Sync + 'static {
 
     /// Does what nearly all packets need of those that begin with an Ethernet header, to be replaced, and the network header.
     /// `None`, and nothing changed, if the packet is too short or needs more, or the adjacency cannot be used.
-    fn rewrite_usual(packet: &mut Packet, adjacency: &Adjacency) -> Option<()>;
+    /// `PLAIN`: the packet has a [plain TTL](Batch::has_plain_ttls).
+    fn rewrite_usual<const PLAIN: bool>(packet: &mut Packet, adjacency: &Adjacency) -> Option<()>;
 
     /// Takes one from the TTL or hop limit; false, and nothing changed, if it is 1 or 0. `None` without a header.
     fn decrement(packet: &mut Packet) -> Option<bool>;
@@ -471,6 +472,59 @@ fn put_link(link: &mut [u8], adjacency: &Adjacency, tags: Tags, ethertype: u16) 
     last.copy_from_slice(&ethertype.to_be_bytes());
 }
 
+/// The outputs of the packets of a batch: the bits that all have, and those that any has.
+#[derive(Clone, Copy)]
+struct Outputs {
+    all: u16,
+    any: u16,
+}
+
+impl Outputs {
+    const NONE: Outputs = Outputs { all: u16::MAX, any: 0 };
+
+    #[inline(always)]
+    fn and(self, output: u16) -> Outputs {
+        Outputs { all: self.all & output, any: self.any | output }
+    }
+
+    /// The output, if there is but one.
+    #[inline]
+    fn only(self) -> Option<usize> {
+        (self.all == self.any).then_some(self.any.into())
+    }
+}
+
+impl<N: Network> LocalNextHops<N> {
+    /// Rewrites the packets of a batch; what comes of them, and whether some were unusual. `PLAIN`: all have
+    /// [plain TTLs](Batch::has_plain_ttls).
+    #[inline(always)]
+    fn rewrite_all<const PLAIN: bool>(
+        &self,
+        batch: &mut Batch,
+        adjacencies: &[Adjacency],
+        cx: &Cx<'_>,
+        out: &mut Out<'_>,
+    ) -> (Outputs, bool) {
+        let mut outputs = Outputs::NONE;
+        let usual = |packet: &mut Packet, next_hop: u32| {
+            let adjacency = adjacencies.get(next_hop as usize)?;
+            N::rewrite_usual::<PLAIN>(packet, adjacency)?;
+            outputs = outputs.and(adjacency.output);
+            Some(())
+        };
+        // Those that are not usual, by themselves.
+        let mut others = None;
+        batch.sift_routed::<AT>(usual, |packet| {
+            let before = *others.get_or_insert(Outputs::NONE);
+            let (packet, output) = self.shared.rewrite_other(packet, self.worker, cx, out)?;
+            others = Some(before.and(output));
+            Some(packet)
+        });
+        let more = others.unwrap_or(Outputs::NONE);
+        (Outputs { all: outputs.all & more.all, any: outputs.any | more.any }, others.is_some())
+    }
+}
+
 impl<N: Network> Element for LocalNextHops<N> {
     fn push(&mut self, _: usize, mut batch: Batch, cx: &Cx<'_>, out: &mut Out<'_>) {
         let shared = &*self.shared;
@@ -479,27 +533,15 @@ impl<N: Network> Element for LocalNextHops<N> {
             shared.prepare(&mut batch, forwarding, out);
         }
         let adjacencies = forwarding.list();
-        let (mut all, mut any) = (u16::MAX, 0);
-        let usual = |packet: &mut Packet, next_hop: u32| {
-            let adjacency = adjacencies.get(next_hop as usize)?;
-            N::rewrite_usual(packet, adjacency)?;
-            (all, any) = (all & adjacency.output, any | adjacency.output);
-            Some(())
+        let (outputs, others) = match batch.has_plain_ttls() {
+            true => self.rewrite_all::<true>(&mut batch, adjacencies, cx, out),
+            false => self.rewrite_all::<false>(&mut batch, adjacencies, cx, out),
         };
-        // Those that are not usual, by themselves.
-        let mut others = false;
-        let (mut all_others, mut any_others) = (u16::MAX, 0);
-        batch.sift_routed::<AT>(usual, |packet| {
-            others = true;
-            let (packet, output) = shared.rewrite_other(packet, self.worker, cx, out)?;
-            (all_others, any_others) = (all_others & output, any_others | output);
-            Some(packet)
-        });
         if shared.one_output {
             return out.emit(0, batch);
         }
-        if all & all_others == any | any_others {
-            return out.emit((any | any_others).into(), batch);
+        if let Some(output) = outputs.only() {
+            return out.emit(output, batch);
         }
         if others {
             // The list may have grown meanwhile.

@@ -55,9 +55,10 @@ use graph::{
 };
 use packet::lanes::{Lanes, Work, widest};
 use packet::wire::checksum;
-use packet::wire::ipv4::{Ipv4, MIN_HEADER_LEN};
+use packet::wire::ipv4::{self, Ipv4, MIN_HEADER_LEN};
 use packet::wire::ipv4_lanes::Ipv4Lanes;
-use packet::{Batch, Headers, Packet};
+use packet::{Batch, Headers, Heads, Packet};
+use std::cell::Cell;
 use std::fmt::Write;
 use std::sync::Arc;
 
@@ -219,7 +220,7 @@ impl<const SUM: bool> CheckIPHeader<SUM> {
     /// The destination of the packet if it is good and as nearly all are: its header has 20 bytes, its addresses are plainly
     /// in none of the sets. Else [`check`](Self::check) knows more.
     #[inline(always)]
-    fn check_usual(&self, packet: &mut Packet, offset: usize) -> Option<u32> {
+    fn check_usual(&self, packet: &mut Packet, offset: usize, ttls: &PlainTtls) -> Option<u32> {
         let head = packet.head::<MIN_HEADER_LEN>(offset)?;
         let (total, room) = (usize::from(Ipv4::of(head).total_len()), packet.len() - offset);
         // One comparison for both bounds: below 20 this wraps.
@@ -232,6 +233,7 @@ impl<const SUM: bool> CheckIPHeader<SUM> {
             return None;
         }
         let destination = u32::from_be_bytes(words[4]);
+        ttls.look(head);
         if total != room {
             packet.truncate(offset + total);
         }
@@ -300,34 +302,40 @@ impl Illegal for (Few<'_>, Few<'_>) {
     }
 }
 
-/// [`check_usual`](CheckIPHeader::check_usual) of `N` packets, which writes down where they want to go; false if one is not
-/// usual.
-#[inline(always)]
-fn check_many<V: Lanes<N>, const N: usize>(
-    packets: &mut [Packet; N],
-    destinations: &mut [u32; N],
-    offset: usize,
-    illegal: impl Illegal,
-) -> bool {
-    let Some(heads) = Ipv4Lanes::<V>::new(packets, offset) else { return false };
-    let (total, destination) = (heads.total_len(), heads.destination());
-    // Two tests, so that what the first needs makes room in the registers for the second.
-    if !(heads.unusual() | heads.bad_checksum()).is_zero() {
-        return false;
+/// Whether all usual packets seen one by one have plain TTLs ([`ipv4::has_plain_ttl`]).
+struct PlainTtls(Cell<bool>);
+
+impl PlainTtls {
+    #[inline(always)]
+    fn look(&self, head: &[u8; MIN_HEADER_LEN]) {
+        self.0.set(self.0.get() & ipv4::has_plain_ttl(head));
     }
-    if !illegal.lanes(heads.source(), destination).is_zero() {
-        return false;
-    }
-    if !(total ^ heads.room()).is_zero() {
-        for (packet, total) in packets.iter_mut().zip(total.to_array()) {
-            packet.truncate(offset + total as usize);
-        }
-    }
-    destination.swap_bytes().store(destinations);
-    true
 }
 
-/// The look at a batch, several packets at a time.
+/// [`check_usual`](CheckIPHeader::check_usual) of `N` packets: writes down where they want to go, and returns their total
+/// lengths; `None` if one is not usual. `unplain`: gets bits in the lanes of packets without a plain TTL.
+#[inline(always)]
+fn check_many<V: Lanes<N>, const N: usize>(
+    heads: Heads<'_, V, N, MIN_HEADER_LEN>,
+    destinations: &mut [u32; N],
+    illegal: impl Illegal,
+    unplain: &mut V,
+) -> Option<V> {
+    let heads = Ipv4Lanes::<V>::of(heads);
+    let destination = heads.destination();
+    // Two tests, so that what the first needs makes room in the registers for the second.
+    if !(heads.unusual() | heads.bad_checksum()).is_zero() {
+        return None;
+    }
+    if !illegal.lanes(heads.source(), destination).is_zero() {
+        return None;
+    }
+    destination.swap_bytes().store(destinations);
+    *unplain = *unplain | heads.unplain_ttls();
+    Some(heads.total_len())
+}
+
+/// The look at a batch, several packets at a time. True if those seen together have plain TTLs.
 struct Look<'a, I, One, Second> {
     batch: &'a mut Batch,
     headers: Headers,
@@ -341,18 +349,17 @@ where
     One: FnMut(&mut Packet) -> Option<u32>,
     Second: FnMut(Packet) -> Option<Packet>,
 {
-    type Output = ();
+    type Output = bool;
 
     #[inline(always)]
-    fn run<V: Lanes<N>, const N: usize>(self) {
+    fn run<V: Lanes<N>, const N: usize>(self) -> bool {
         let Look { batch, headers, illegal, one, second } = self;
-        let offset = usize::from(headers.network);
-        batch.find_headers(
-            headers,
-            |packets, destinations| check_many::<V, N>(packets, destinations, offset, illegal),
-            one,
-            second,
-        );
+        let mut unplain = V::splat(0);
+        let many = |heads: Heads<'_, V, N, _>, destinations: &mut _| {
+            check_many(heads, destinations, illegal, &mut unplain)
+        };
+        batch.find_headers(headers, many, one, second);
+        unplain.is_zero()
     }
 }
 
@@ -370,19 +377,26 @@ impl<const SUM: bool> Simple for LocalCheckIPHeader<SUM> {
         let headers = shared.headers();
         // By value, for the loops to keep it in a register.
         let offset = usize::from(headers.network);
-        let one = |packet: &mut Packet| shared.check_usual(packet, offset);
-        match (shared.bad_source.few(), shared.bad_destination.few()) {
+        let plain = PlainTtls(Cell::new(true));
+        let one = |packet: &mut Packet| shared.check_usual(packet, offset, &plain);
+        let many_plain = match (shared.bad_source.few(), shared.bad_destination.few()) {
             (Some(sources), Some(destinations)) if shared.checksum => {
                 let batch = &mut *batch;
                 match sources.pair().filter(|_| destinations.is_empty()) {
                     Some(illegal) => widest(Look { batch, headers, illegal, one, second }),
                     None => {
                         let illegal = (sources, destinations);
-                        widest(Look { batch, headers, illegal, one, second });
+                        widest(Look { batch, headers, illegal, one, second })
                     }
                 }
             }
-            _ => batch.find_headers::<1>(headers, |_, _| false, one, second),
+            _ => {
+                batch.find_each_header(headers, one, second);
+                true
+            }
+        };
+        if many_plain & plain.0.get() {
+            batch.note_plain_ttls();
         }
         counts.good.add(batch.len() as u64);
     }

@@ -70,13 +70,6 @@ impl Class for DecIPTTL {
 }
 
 impl DecIPTTL {
-    /// What nearly all packets need; false, and nothing changed, if [`decrement`](Self::decrement) is to see to it.
-    #[inline(always)]
-    fn decrement_usual<const MULTICAST: bool>(packet: &mut Packet) -> bool {
-        let Some(header) = packet.network_head_mut::<MIN_HEADER_LEN>() else { return false };
-        (MULTICAST || !is_multicast(header)) && ipv4::decrement_ttl_usual(header)
-    }
-
     fn decrement(&self, packet: &mut Packet) -> Result<(), Loss> {
         let header = packet.network_head_mut::<MIN_HEADER_LEN>().ok_or(NO_HEADER)?;
         if !self.multicast && is_multicast(header) || ipv4::decrement_ttl(header) {
@@ -94,7 +87,7 @@ fn is_multicast(header: &[u8; MIN_HEADER_LEN]) -> bool {
 impl Simple for LocalDecIPTTL {
     fn act(&mut self, batch: &mut Batch, _: &Cx<'_>, out: &mut Out<'_>) {
         let shared = &*self.shared;
-        let second = |mut packet: Packet, ()| match shared.decrement(&mut packet) {
+        let second = |mut packet: Packet| match shared.decrement(&mut packet) {
             Ok(()) => Some(packet),
             Err(EXPIRED) => {
                 shared.drops[self.worker].add(1);
@@ -106,11 +99,21 @@ impl Simple for LocalDecIPTTL {
                 None
             }
         };
-        let or_again = |done: bool| done.then_some(()).ok_or(());
-        if shared.multicast {
-            batch.sift(|packet| or_again(DecIPTTL::decrement_usual::<true>(packet)), second);
-        } else {
-            batch.sift(|packet| or_again(DecIPTTL::decrement_usual::<false>(packet)), second);
+        match (shared.multicast, batch.has_plain_ttls()) {
+            (true, true) => {
+                let first = |header: &mut _| {
+                    ipv4::decrement_plain_ttl(header);
+                    true
+                };
+                batch.sift_network(first, second);
+            }
+            (true, false) => batch.sift_network(ipv4::decrement_ttl_usual, second),
+            (false, _) => {
+                batch.sift_network(
+                    |header| !is_multicast(header) && ipv4::decrement_ttl_usual(header),
+                    second,
+                );
+            }
         }
     }
 }

@@ -133,7 +133,7 @@ impl<S: Structure> Element for LocalIPLookup<S> {
 /// Sends all packets, of which the next hop is known, by output 0 but those without a route, which are lost for the
 /// element's first reason.
 pub(crate) fn send_all(mut batch: Batch, out: &mut Out<'_>) {
-    if batch.next_hops().iter().fold(true, |all, bits| all & (*bits != 0)) {
+    if batch.next_hops().iter().fold(u32::MAX, |least, bits| least.min(*bits)) != 0 {
         return out.emit(0, batch);
     }
     out.split_by_next_hop(batch, |bits| if bits != 0 { Way::Port(0) } else { Way::Lost(NO_ROUTE) });
@@ -141,24 +141,13 @@ pub(crate) fn send_all(mut batch: Batch, out: &mut Out<'_>) {
 
 impl<S: Structure> LocalIPLookup<S> {
     /// Notes what is known of its next hop on each packet, and sends it by the output that its route names.
-    fn send_by_port(&mut self, mut batch: Batch, cx: &Cx<'_>, out: &mut Out<'_>) {
+    fn send_by_port(&mut self, batch: Batch, cx: &Cx<'_>, out: &mut Out<'_>) {
         learn(&mut self.ways, self.shared.routes.table.next_hops(cx.reader));
         let ways = &self.ways[..];
-        let hop_of = |bits: u32| ways.get(bits as usize).copied().unwrap_or(NOWHERE);
-        let (mut all, mut any) = (Hop(u64::MAX), Hop(0));
-        let Columns { destinations, next_hops } = batch.columns();
-        for (to, bits) in destinations.iter_mut().zip(next_hops) {
-            let hop = hop_of(*bits);
-            (all.0, any.0) = (all.0 & hop.0, any.0 | hop.0);
+        out.split_routed(batch, |to, bits| {
+            let hop = ways.get(bits as usize).copied().unwrap_or(NOWHERE);
             *to = if hop.gateway() == 0 { *to } else { hop.gateway() };
-        }
-        // The same output for each, if no bit is in some and not in others.
-        if all.port() == any.port() && any.port() != NOWHERE.port() {
-            return out.emit(any.port() as usize, batch);
-        }
-        out.split_by_next_hop(batch, |bits| match hop_of(bits).port() {
-            port if port == NOWHERE.port() => Way::Lost(NO_ROUTE),
-            port => Way::Port(port as usize),
+            if hop.port() == NOWHERE.port() { Way::Lost(NO_ROUTE) } else { Way::Port(hop.port() as usize) }
         });
     }
 }

@@ -256,7 +256,7 @@ impl Simple for LocalCheckIP6Header {
         let offset = usize::from(headers.network);
         // No destination annotation: the address in the header counts.
         let one = |packet: &mut Packet| shared.is_usual(packet, offset).then_some(0);
-        batch.find_headers::<1>(headers, |_, _| false, one, second);
+        batch.find_each_header(headers, one, second);
         counts.good.add(batch.len() as u64);
     }
 }

@@ -49,11 +49,6 @@ impl<const N: usize> Lanes<N> for Array<N> {
     }
 
     #[inline(always)]
-    fn from_halves(numbers: [u16; N]) -> Self {
-        Array(numbers.map(u32::from))
-    }
-
-    #[inline(always)]
     fn to_array(self) -> [u32; N] {
         self.0
     }
@@ -65,6 +60,11 @@ impl<const N: usize> Lanes<N> for Array<N> {
 
     #[inline(always)]
     fn columns(rows: [&[u8; 16]; N]) -> [Self; 4] {
+        std::array::from_fn(|i| Array(rows.map(|row| u32::from_le_bytes(row.as_chunks().0[i]))))
+    }
+
+    #[inline(always)]
+    fn five_columns(rows: [&[u8; 20]; N]) -> [Self; 5] {
         std::array::from_fn(|i| Array(rows.map(|row| u32::from_le_bytes(row.as_chunks().0[i]))))
     }
 

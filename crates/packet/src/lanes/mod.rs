@@ -1,13 +1,15 @@
 //! Some 32-bit numbers side by side: the same field of as many packets, worked on at once.
 //!
-//! [`Lanes`] is one set of operations in forms that do the same: SSE4.1 and AVX2 where there is such a processor, arrays
-//! elsewhere. What is written for any of them is [`Work`], which [`widest`] gives to the widest one.
+//! [`Lanes`] is one set of operations in forms that do the same: SSE4.1, AVX2 and AVX-512 where there is such a
+//! processor, arrays elsewhere. What is written for any of them is [`Work`], which [`widest`] gives to the widest one.
 
 /// Beside SSE4.1 only for the others to be compared with.
 #[cfg(any(test, not(all(target_arch = "x86_64", target_feature = "sse4.1"))))]
 mod arrays;
 #[cfg(target_arch = "x86_64")]
 mod avx2;
+#[cfg(target_arch = "x86_64")]
+mod avx512;
 #[cfg(all(target_arch = "x86_64", target_feature = "sse4.1"))]
 mod sse;
 
@@ -37,9 +39,6 @@ pub trait Lanes<const N: usize>:
     /// These numbers, from lane 0 on.
     fn from_array(numbers: [u32; N]) -> Self;
 
-    /// These numbers, from lane 0 on.
-    fn from_halves(numbers: [u16; N]) -> Self;
-
     /// The numbers, from lane 0 on.
     fn to_array(self) -> [u32; N];
 
@@ -48,6 +47,9 @@ pub trait Lanes<const N: usize>:
 
     /// The first, second, third and fourth little-endian word of each row; lane i comes from row i.
     fn columns(rows: [&[u8; 16]; N]) -> [Self; 4];
+
+    /// [`columns`](Self::columns) of five words. Each row is read at once, which takes fewer registers.
+    fn five_columns(rows: [&[u8; 20]; N]) -> [Self; 5];
 
     /// All ones in the lanes where both are the same, else 0.
     fn equal(self, other: Self) -> Self;
@@ -81,9 +83,19 @@ pub trait Work {
     fn run<V: Lanes<N>, const N: usize>(self) -> Self::Output;
 }
 
-/// Does `work` with as many lanes as the processor has: eight with AVX2, else four.
+/// Does `work` with as many lanes as the processor has: sixteen with AVX-512, eight with AVX2, else four.
 #[inline]
 pub fn widest<W: Work>(work: W) -> W::Output {
+    #[cfg(target_arch = "x86_64")]
+    if let Some(avx512) = avx512::Avx512::detect() {
+        return avx512.run(work);
+    }
+    eight(work)
+}
+
+/// Does `work` with eight lanes, or as many as the processor has.
+#[inline]
+pub fn eight<W: Work>(work: W) -> W::Output {
     #[cfg(target_arch = "x86_64")]
     if let Some(avx2) = avx2::Avx2::detect() {
         return avx2.run(work);
@@ -152,8 +164,6 @@ mod tests {
                 let mut stored = [7; N];
                 b.store(&mut stored);
                 assert_eq!(stored, pair[1]);
-                let halves = pair[0].map(|n| n as u16);
-                assert_eq!(V::from_halves(halves).to_array(), halves.map(u32::from));
                 assert_eq!((a + b).to_array(), (c + d).0);
                 assert_eq!((a - b).to_array(), (c - d).0);
                 assert_eq!((a * b).to_array(), (c * d).0);
@@ -172,6 +182,16 @@ mod tests {
                 let above = (a & low).above(b & low);
                 assert_eq!(above.to_array(), (c & low_array).above(d & low_array).0);
             }
+            for window in numbers::<5>().windows(N) {
+                let bytes: Vec<[u8; 20]> = window
+                    .iter()
+                    .map(|row| std::array::from_fn(|i| row[i / 4].to_le_bytes()[i % 4]))
+                    .collect();
+                let rows: [&[u8; 20]; N] = std::array::from_fn(|i| &bytes[i]);
+                let columns = V::five_columns(rows).map(V::to_array);
+                let want: [[u32; N]; 5] = std::array::from_fn(|i| std::array::from_fn(|row| window[row][i]));
+                assert_eq!((columns, Array::five_columns(rows).map(|column| column.0)), (want, want));
+            }
             for window in numbers::<4>().windows(N) {
                 let bytes: Vec<[u8; 16]> = window
                     .iter()
@@ -189,7 +209,9 @@ mod tests {
     #[test]
     fn all_forms_do_the_same() {
         assert_eq!(four(Compare), 4);
-        assert!([4, 8].contains(&widest(Compare)));
+        assert!([4, 8].contains(&eight(Compare)));
+        assert!([4, 8, 16].contains(&widest(Compare)));
         assert_eq!(Compare.run::<Array<8>, 8>(), 8);
+        assert_eq!(Compare.run::<Array<16>, 16>(), 16);
     }
 }

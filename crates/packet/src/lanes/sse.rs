@@ -40,12 +40,6 @@ impl Lanes<4> for U32x4 {
     }
 
     #[inline(always)]
-    fn from_halves(numbers: [u16; 4]) -> U32x4 {
-        let [a, b, c, d] = numbers.map(u16::cast_signed);
-        U32x4(value!(_mm_cvtepu16_epi32(_mm_setr_epi16(a, b, c, d, 0, 0, 0, 0))))
-    }
-
-    #[inline(always)]
     fn to_array(self) -> [u32; 4] {
         let v = self.0;
         value!([
@@ -77,6 +71,12 @@ impl Lanes<4> for U32x4 {
                 U32x4(_mm_unpackhi_epi64(ab2, cd2)),
             ]
         })
+    }
+
+    #[inline(always)]
+    fn five_columns(rows: [&[u8; 20]; 4]) -> [U32x4; 5] {
+        let [a, b, c, d] = U32x4::columns(rows.map(|row| row.first_chunk().unwrap_or(&[0; 16])));
+        [a, b, c, d, U32x4::from_array(rows.map(|row| u32::from_le_bytes(row.as_chunks().0[4])))]
     }
 
     #[inline(always)]

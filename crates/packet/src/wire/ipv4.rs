@@ -170,6 +170,28 @@ fn ttl_word(header: &mut [u8; MIN_HEADER_LEN]) -> &mut [u8; 4] {
     &mut header.as_chunks_mut().0[2]
 }
 
+/// Of such a word: one addition decrements the TTL and updates the checksum, as there is no carry and the TTL is at least 2.
+#[inline(always)]
+const fn is_plain(word: u32) -> bool {
+    word & 0xfe != 0 && word < 0xfffe_0000
+}
+
+/// Added to such a word.
+const ONE_HOP: u32 = (1 << 16) - 1;
+
+/// True if [`decrement_plain_ttl`] does what [`decrement_ttl`] does.
+#[inline(always)]
+pub fn has_plain_ttl(header: &[u8; MIN_HEADER_LEN]) -> bool {
+    is_plain(u32::from_le_bytes(header.as_chunks().0[2]))
+}
+
+/// [`decrement_ttl`] of a header that [has a plain TTL](has_plain_ttl); any other one is spoilt.
+#[inline(always)]
+pub fn decrement_plain_ttl(header: &mut [u8; MIN_HEADER_LEN]) {
+    let bytes = ttl_word(header);
+    *bytes = u32::from_le_bytes(*bytes).wrapping_add(ONE_HOP).to_le_bytes();
+}
+
 /// [`decrement_ttl`] where that is one addition; false, and nothing changed, if it is not.
 #[inline(always)]
 pub fn decrement_ttl_usual(header: &mut [u8; MIN_HEADER_LEN]) -> bool {
@@ -184,7 +206,7 @@ pub fn decrement_ttl_usual(header: &mut [u8; MIN_HEADER_LEN]) -> bool {
         cold_path();
         return false;
     }
-    *bytes = (word + (1 << 16) - 1).to_le_bytes();
+    *bytes = (word + ONE_HOP).to_le_bytes();
     true
 }
 

@@ -2,7 +2,7 @@
 
 use super::ipv4::MIN_HEADER_LEN;
 use crate::lanes::Lanes;
-use crate::packet::Packet;
+use crate::together::Heads;
 
 /// Some headers, word by word; lane i is of packet i, bytes are as they came.
 #[derive(Clone, Copy, Debug)]
@@ -13,25 +13,14 @@ pub struct Ipv4Lanes<V> {
 }
 
 impl<V> Ipv4Lanes<V> {
-    /// The headers that begin at `offset`; `None` if a packet has fewer than 20 bytes from there on.
+    /// Of these headers.
     #[inline(always)]
-    pub fn new<const N: usize>(packets: &[Packet; N], offset: usize) -> Option<Ipv4Lanes<V>>
+    pub fn of<const N: usize>(heads: Heads<'_, V, N, MIN_HEADER_LEN>) -> Ipv4Lanes<V>
     where
         V: Lanes<N>,
     {
-        let (heads, lens) = Packet::heads::<V, N, MIN_HEADER_LEN>(packets, offset)?;
-        Some(Ipv4Lanes::of(heads, lens - V::splat(offset as u32)))
-    }
-
-    #[inline(always)]
-    fn of<const N: usize>(heads: [&[u8; MIN_HEADER_LEN]; N], room: V) -> Ipv4Lanes<V>
-    where
-        V: Lanes<N>,
-    {
-        // A header is five words, so there are the first four.
-        let [a, b, c, d] = V::columns(heads.map(|head| head.first_chunk().unwrap_or(&[0; 16])));
-        let last = V::from_array(heads.map(|head| u32::from_le_bytes(head.as_chunks().0[4])));
-        Ipv4Lanes { words: [a, b, c, d, last], room }
+        let Heads { bytes, room } = heads;
+        Ipv4Lanes { words: V::five_columns(bytes), room }
     }
 
     /// Not 0 in the lanes whose header has options or is not of version 4, or whose total length is below 20 bytes or more
@@ -56,6 +45,16 @@ impl<V> Ipv4Lanes<V> {
         // Ten 16-bit words: folding once is enough to tell. In either byte order all ones stay what they are.
         let all_ones = V::splat(0xffff);
         ((sum & all_ones) + sum.high_halves()) ^ all_ones
+    }
+
+    /// Not 0 in the lanes that have no [plain TTL](super::ipv4::has_plain_ttl).
+    #[inline(always)]
+    pub fn unplain_ttls<const N: usize>(&self) -> V
+    where
+        V: Lanes<N>,
+    {
+        let (word, carry) = (self.words[2], V::splat(0xfffe_0000));
+        (word & V::splat(0xfe)).equal(V::splat(0)) | (word & carry).equal(carry)
     }
 
     /// Total lengths as the headers say.
@@ -91,8 +90,7 @@ impl<V: Copy> Ipv4Lanes<V> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Pool;
-    use crate::lanes::{Work, four, widest};
+    use crate::lanes::{Work, eight, four, widest};
     use crate::wire::checksum;
     use crate::wire::ipv4::{self, Ipv4};
 
@@ -109,13 +107,7 @@ mod tests {
                 (head[0], head[2], head[3]) = (0x45, 0, 24 + i % 4);
                 ipv4::set_checksum(head);
             }
-            let pool = Pool::heap(N, 256);
-            let packets = heads.map(|head| {
-                let mut packet = pool.packet(b"xy").unwrap();
-                assert!(packet.append(&head) && packet.append(&[0; 6]));
-                packet
-            });
-            let lanes = Ipv4Lanes::<V>::new(&packets, 2).unwrap();
+            let lanes = Ipv4Lanes::<V>::of(Heads { bytes: heads.each_ref(), room: V::splat(26) });
             let views = heads.each_ref().map(Ipv4::of);
             let total: [u32; N] = std::array::from_fn(|i| 24 + i as u32 % 4);
             assert_eq!(lanes.total_len().to_array(), total);
@@ -124,14 +116,21 @@ mod tests {
             assert_eq!(lanes.destination().swap_bytes().to_array(), views.map(|v| v.destination()));
             assert_eq!(lanes.unusual().to_array().map(|bad| bad != 0), total.map(|len| len == 27));
             assert!(lanes.bad_checksum().is_zero());
-            assert!(Ipv4Lanes::<V>::new(&packets, 9).is_none());
-            packets.into_iter().for_each(Packet::free);
+            assert!(
+                lanes
+                    .unplain_ttls()
+                    .to_array()
+                    .iter()
+                    .zip(&heads)
+                    .all(|(bad, head)| { (*bad == 0) == ipv4::has_plain_ttl(head) })
+            );
         }
     }
 
     #[test]
     fn each_lane_is_the_header_of_its_packet() {
         four(EachLane);
+        eight(EachLane);
         widest(EachLane);
     }
 
@@ -162,9 +161,11 @@ mod tests {
                         ipv4::set_checksum(head);
                     });
                 }
-                let lanes = Ipv4Lanes::<V>::of(heads.each_ref(), V::splat(20));
+                let lanes = Ipv4Lanes::<V>::of(Heads { bytes: heads.each_ref(), room: V::splat(20) });
                 let good = lanes.bad_checksum().to_array().map(|bad| bad == 0);
                 assert_eq!(good, heads.each_ref().map(|head| checksum::is_valid(head)));
+                let plain = lanes.unplain_ttls().to_array().map(|bad| bad == 0);
+                assert_eq!(plain, heads.each_ref().map(ipv4::has_plain_ttl));
             }
         }
     }
@@ -172,6 +173,7 @@ mod tests {
     #[test]
     fn checksums_as_one_by_one() {
         four(Checksums);
+        eight(Checksums);
         widest(Checksums);
     }
 }

@@ -2,7 +2,7 @@ use super::*;
 use crate::harness::{Bench, Setup};
 use graph::Span;
 use packet::Pool;
-use packet::lanes::four;
+use packet::lanes::{eight, four};
 use packet::wire::ipv4;
 use proptest::prelude::*;
 
@@ -69,7 +69,7 @@ fn facts(p: &Packet) -> Facts {
     (p.data().to_vec(), p.network_offset(), p.transport_offset(), p.dst_ip())
 }
 
-/// A packet at its place among good ones.
+/// A packet at its place among good ones; whether they have plain TTLs.
 struct Together<'a> {
     element: &'a CheckIPHeader<true>,
     place: usize,
@@ -78,7 +78,7 @@ struct Together<'a> {
 }
 
 impl Work for Together<'_> {
-    type Output = Vec<(bool, Facts)>;
+    type Output = (Vec<(bool, Facts)>, bool);
 
     #[inline(always)]
     fn run<V: Lanes<N>, const N: usize>(self) -> Self::Output {
@@ -87,15 +87,16 @@ impl Work for Together<'_> {
         let mut batch = Batch::empty();
         (0..N).for_each(|i| batch.push(pool.packet(bytes(i)).unwrap()));
         let illegal = (self.element.bad_source.few().unwrap(), self.element.bad_destination.few().unwrap());
-        let (headers, mut done) = (self.element.headers(), false);
-        let look = |packets: &mut [Packet; N], destinations: &mut [u32; N]| {
-            done = check_many::<V, N>(packets, destinations, self.element.offset, illegal);
-            done
+        let (headers, mut done, mut unplain) = (self.element.headers(), false, V::splat(0));
+        let look = |heads: Heads<'_, V, N, _>, destinations: &mut [u32; N]| {
+            let found = check_many(heads, destinations, illegal, &mut unplain);
+            done = found.is_some();
+            found
         };
         batch.find_headers(headers, look, |_| None, Some);
         let all = batch.iter().map(|packet| (done, facts(packet))).collect();
         batch.free();
-        all
+        (all, unplain.is_zero())
     }
 }
 
@@ -137,11 +138,13 @@ proptest! {
             ipv4::set_checksum(ip);
         }
         let pool = Pool::heap(8, 256);
+        let plain = PlainTtls(Cell::new(true));
         let (mut short, mut long) = (pool.packet(&bytes).unwrap(), pool.packet(&bytes).unwrap());
-        let (usual, all) = (element.check_usual(&mut short, offset), element.check(&mut long));
+        let (usual, all) = (element.check_usual(&mut short, offset, &plain), element.check(&mut long));
         if let Some(destination) = usual {
             prop_assert_eq!(all, Ok(()));
             prop_assert_eq!((short.data(), destination), (long.data(), long.dst_ip()));
+            prop_assert_eq!(Some(plain.0.get()), long.data()[offset..].first_chunk().map(ipv4::has_plain_ttl));
         } else {
             prop_assert_eq!(short.data(), &bytes[..]);
         }
@@ -151,11 +154,14 @@ proptest! {
         let source = u32::from_be_bytes(addresses[..4].try_into().unwrap());
         let plainly_good = all.is_ok() && first == 0x45 && !element.bad_source.contains(source);
         let bytes = &bytes[..];
-        for together in [four(Together { element: &element, place, bytes, good: &good }), widest(Together { element: &element, place, bytes, good: &good })] {
+        let look = || Together { element: &element, place, bytes, good: &good };
+        for together in [four(look()), eight(look()), widest(look())] {
             let (ours, others) = match plainly_good {
                 true => (facts(&long), (good[..offset + 24].to_vec(), Some(offset), Some(offset + 20), 0x0c00_0001)),
                 false => ((bytes.to_vec(), None, None, 0), (good.clone(), None, None, 0)),
             };
+            let (together, are_plain) = together;
+            prop_assert_eq!(are_plain, !plainly_good || plain.0.get());
             for (i, (done, facts)) in together.into_iter().enumerate() {
                 prop_assert_eq!(done, plainly_good);
                 prop_assert_eq!(&facts, if i == place { &ours } else { &others });

@@ -1,0 +1,189 @@
+//! Sixteen lanes, on processors that turn out to have AVX-512 with its extensions for bytes and words (BW) and for double and
+//! quad words (DQ).
+#![allow(unsafe_code)]
+
+use super::{Lanes, Work, operators};
+use std::arch::x86_64::*;
+
+/// The proof that the processor has them.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Avx512(());
+
+impl Avx512 {
+    /// None if the processor does not have it.
+    #[inline(always)]
+    pub fn detect() -> Option<Avx512> {
+        let all = is_x86_feature_detected!("avx512f")
+            && is_x86_feature_detected!("avx512bw")
+            && is_x86_feature_detected!("avx512dq");
+        all.then_some(Avx512(()))
+    }
+
+    /// Does `work` with sixteen lanes.
+    #[inline(always)]
+    pub fn run<W: Work>(self, work: W) -> W::Output {
+        // SAFETY: the processor has all of them.
+        unsafe { run(work) }
+    }
+}
+
+#[target_feature(enable = "avx512f,avx512bw,avx512dq")]
+fn run<W: Work>(work: W) -> W::Output {
+    work.run::<U32x16, 16>()
+}
+
+/// Sixteen 32-bit numbers. Nobody but [`run`] can name the type.
+#[derive(Clone, Copy, Debug)]
+struct U32x16(__m512i);
+
+operators!(U32x16:
+    Add add _mm512_add_epi32,
+    Sub sub _mm512_sub_epi32,
+    Mul mul _mm512_mullo_epi32,
+    BitAnd bitand _mm512_and_si512,
+    BitOr bitor _mm512_or_si512,
+    BitXor bitxor _mm512_xor_si512
+);
+
+/// Calls intrinsics that take and give values only.
+macro_rules! value {
+    ($call:expr) => {
+        // SAFETY: it touches no memory, and only work that was given to `Avx512::run` gets here.
+        unsafe { $call }
+    };
+}
+
+/// The first 16 bytes of a row; its last word becomes number `AT` of `last`.
+#[inline(always)]
+fn read<const AT: i32>(row: &[u8; 20], last: &mut __m128i) -> __m128i {
+    let word = u32::from_le_bytes(row.as_chunks().0[4]).cast_signed();
+    // SAFETY: the row is 20 readable bytes, the load needs no alignment, and only work that was given to `Avx512::run`
+    // gets here.
+    unsafe {
+        *last = _mm_insert_epi32::<AT>(*last, word);
+        _mm_loadu_si128(row.as_ptr().cast())
+    }
+}
+
+/// Four quarters, the lowest first.
+#[inline(always)]
+fn together([a, b, c, d]: [__m128i; 4]) -> __m512i {
+    value!({
+        let half = _mm512_inserti32x4::<1>(_mm512_castsi128_si512(a), b);
+        _mm512_inserti32x4::<3>(_mm512_inserti32x4::<2>(half, c), d)
+    })
+}
+
+/// Columns of four words. The instructions work in each 128 bits alone: there stand a row of `a`, `b`, `c` and `d` each, and
+/// those of the lowest ones come first.
+#[inline(always)]
+fn transposed(a: __m512i, b: __m512i, c: __m512i, d: __m512i) -> [U32x16; 4] {
+    value!({
+        let (ab, cd) = (_mm512_unpacklo_epi32(a, b), _mm512_unpacklo_epi32(c, d));
+        let (ab2, cd2) = (_mm512_unpackhi_epi32(a, b), _mm512_unpackhi_epi32(c, d));
+        [
+            U32x16(_mm512_unpacklo_epi64(ab, cd)),
+            U32x16(_mm512_unpackhi_epi64(ab, cd)),
+            U32x16(_mm512_unpacklo_epi64(ab2, cd2)),
+            U32x16(_mm512_unpackhi_epi64(ab2, cd2)),
+        ]
+    })
+}
+
+impl super::sealed::Sealed for U32x16 {}
+
+impl Lanes<16> for U32x16 {
+    #[inline(always)]
+    fn splat(n: u32) -> U32x16 {
+        U32x16(value!(_mm512_set1_epi32(n.cast_signed())))
+    }
+
+    #[inline(always)]
+    fn from_array(numbers: [u32; 16]) -> U32x16 {
+        let [a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p] = numbers.map(u32::cast_signed);
+        U32x16(value!(_mm512_setr_epi32(a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p)))
+    }
+
+    #[inline(always)]
+    fn to_array(self) -> [u32; 16] {
+        let mut numbers = [0; 16];
+        self.store(&mut numbers);
+        numbers
+    }
+
+    #[inline(always)]
+    fn store(self, to: &mut [u32; 16]) {
+        // SAFETY: there is room for 64 bytes, of which all make such numbers; the store needs no alignment, and the processor
+        // has AVX-512.
+        unsafe { _mm512_storeu_si512(to.as_mut_ptr().cast(), self.0) };
+    }
+
+    #[inline(always)]
+    fn columns(rows: [&[u8; 16]; 16]) -> [U32x16; 4] {
+        let [a, b, c, d] = std::array::from_fn(|i| {
+            // SAFETY: each reference is to 16 readable bytes, the load needs no alignment, and the processor has AVX-512.
+            together([0, 4, 8, 12].map(|at| unsafe { _mm_loadu_si128(rows[i + at].as_ptr().cast()) }))
+        });
+        transposed(a, b, c, d)
+    }
+
+    #[inline(always)]
+    fn five_columns(rows: [&[u8; 20]; 16]) -> [U32x16; 5] {
+        let mut last = value!([_mm_setzero_si128(); 4]);
+        macro_rules! rows {
+            ($at:literal) => {{
+                let [w, x, y, z] = &mut last;
+                let (w, x) = (read::<$at>(rows[$at], w), read::<$at>(rows[$at + 4], x));
+                let (y, z) = (read::<$at>(rows[$at + 8], y), read::<$at>(rows[$at + 12], z));
+                together([w, x, y, z])
+            }};
+        }
+        let [a, b, c, d] = transposed(rows!(0), rows!(1), rows!(2), rows!(3));
+        [a, b, c, d, U32x16(together(last))]
+    }
+
+    #[inline(always)]
+    fn equal(self, other: U32x16) -> U32x16 {
+        U32x16(value!(_mm512_movm_epi32(_mm512_cmpeq_epi32_mask(self.0, other.0))))
+    }
+
+    #[inline(always)]
+    fn above(self, other: U32x16) -> U32x16 {
+        U32x16(value!(_mm512_movm_epi32(_mm512_cmpgt_epi32_mask(self.0, other.0))))
+    }
+
+    #[inline(always)]
+    fn is_zero(self) -> bool {
+        value!(_mm512_test_epi32_mask(self.0, self.0)) == 0
+    }
+
+    #[inline(always)]
+    fn high_halves(self) -> U32x16 {
+        U32x16(value!(_mm512_srli_epi32::<16>(self.0)))
+    }
+
+    #[inline(always)]
+    fn swap_bytes(self) -> U32x16 {
+        value!({
+            let order = _mm_setr_epi8(3, 2, 1, 0, 7, 6, 5, 4, 11, 10, 9, 8, 15, 14, 13, 12);
+            U32x16(_mm512_shuffle_epi8(self.0, _mm512_broadcast_i32x4(order)))
+        })
+    }
+
+    #[inline(always)]
+    fn swap_halves(self) -> U32x16 {
+        U32x16(value!(_mm512_rol_epi32::<16>(self.0)))
+    }
+
+    #[inline(always)]
+    fn sum_of_halves<const M: usize>(numbers: [U32x16; M]) -> U32x16 {
+        const { assert!(M <= 1 << 15) };
+        // The instruction multiplies signed halves: with the upper bit flipped they are too small by 2^15 each.
+        let flip = U32x16::splat(0x8000_8000);
+        let mut sum = U32x16::splat((M as u32) << 16);
+        for number in numbers {
+            sum = sum + U32x16(value!(_mm512_madd_epi16((number ^ flip).0, _mm512_set1_epi16(1))));
+        }
+        sum
+    }
+}
