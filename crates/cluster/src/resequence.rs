@@ -10,21 +10,15 @@
 //! Nothing is delivered twice or out of order. What cannot be delivered is handed back with a name. The state is one window of
 //! slots, whatever arrives.
 
+mod probation;
 mod runs;
 
 use std::collections::VecDeque;
 
 use thiserror::Error;
 
+use self::probation::Probation;
 use crate::header::SEQUENCES;
-
-/// Frames ahead of the window, in a row and each a little after the one before, after which the stream is taken to be there.
-/// One stray frame cannot move the window, and a stream that was away for long is found again.
-const PROBATION: u32 = 3;
-
-/// Frames behind the window may just be very late. The stream is taken to be there only after so many deadlines of nothing
-/// else: that is how it is found again if forged frames moved the window.
-const PROBATION_BEHIND: u64 = 16;
 
 /// The largest window: an eighth of the numbers.
 const MAX_WINDOW: usize = (SEQUENCES / 8) as usize;
@@ -107,13 +101,6 @@ pub struct Resequencer<T> {
 #[derive(Debug, Clone)]
 struct Held<T> {
     item: T,
-    since: u64,
-}
-
-#[derive(Debug, Clone, Copy)]
-struct Probation {
-    last: u32,
-    seen: u32,
     since: u64,
 }
 
@@ -407,15 +394,9 @@ impl<T> Resequencer<T> {
     /// Whether this frame outside the window completes a row of them.
     fn is_elsewhere(&mut self, sequence: u32, now: u64) -> bool {
         let window = self.slots.len() as u64;
-        let follows = |before: &Probation| (1..window).contains(&distance(before.last, sequence));
-        let (seen, since) = match self.probation.filter(follows) {
-            Some(before) => (before.seen.saturating_add(1), before.since),
-            None => (1, now),
-        };
-        self.probation = Some(Probation { last: sequence, seen, since });
-        let is_ahead = distance(low(self.next), sequence) < u64::from(SEQUENCES / 2);
-        let patience = PROBATION_BEHIND.saturating_mul(self.deadline);
-        seen >= PROBATION && (is_ahead || now.saturating_sub(since) > patience)
+        let probation = Probation::after(self.probation, sequence, window, now);
+        self.probation = Some(probation);
+        probation.is_passed(low(self.next), self.deadline, now)
     }
 
     /// Delivers what waits and goes on with this number.

@@ -6,24 +6,31 @@
 //!          publish what has changed, a bounded number of prefixes ─▶ tables
 //! ```
 
+mod handle;
+mod zebra;
+
+pub use self::handle::{Handle, Status};
+
+use self::handle::{Models, Shared, lock};
+use self::zebra::Zebra;
 use crate::cables::Cables;
 use crate::fpm::Session;
-use crate::kernel::{self, Follower, Model};
+use crate::kernel::{Follower, Model};
 use crate::link::DATAGRAM;
 use crate::netlink::request::{self, LinkChange};
 use crate::netlink::wire::Messages;
-use crate::publish::{self, Publisher, Tables};
+use crate::publish::{Publisher, Tables};
 use crate::replicate::{Log, Reclaim};
 use crate::socket::{GROUPS, NetlinkSocket, Read};
 use epoch::Reader;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::eventfd::{EfdFlags, EventFd};
-use std::io::{self, Read as _};
-use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::io;
+use std::net::SocketAddr;
 use std::os::fd::AsFd;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::thread::{self, JoinHandle};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::thread;
 use std::time::{Duration, Instant};
 
 /// So long it reads without publishing.
@@ -73,110 +80,6 @@ impl Settings {
     pub const BUFFER: usize = 128 << 20;
 }
 
-/// What there is to see from outside.
-#[derive(Clone, Debug, Default, serde::Serialize, serde::Deserialize)]
-#[serde(default)]
-pub struct Status {
-    /// Everything that the kernel has was read, and FRR has sent its first lot.
-    pub synced: bool,
-    /// Everything that the kernel has was read.
-    pub kernel: bool,
-    /// Everything read was published.
-    pub published: bool,
-    /// Netlink.
-    pub netlink: kernel::Counts,
-    /// Messages of FRR on the current connection; absent if there is none.
-    pub fpm_messages: Option<u64>,
-    /// Tables.
-    pub publish: publish::Counts,
-    /// Something from before the start is still in the tables because FRR has not sent its first lot.
-    pub holding: bool,
-    /// How often the thread has looked around: once a second at least, unless it hangs.
-    pub rounds: u64,
-}
-
-/// What the thread shares with others.
-#[derive(Default)]
-struct Shared {
-    models: Mutex<Models>,
-    status: Mutex<Status>,
-    /// Ports that have got a twin or lost it, and the number of its interface, 0 for none.
-    ports: Mutex<Vec<(usize, u32)>>,
-    stop: AtomicBool,
-}
-
-#[derive(Default)]
-struct Models {
-    kernel: Model,
-    frr: Option<Model>,
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-/// The running thread; dropping it ends the thread.
-pub struct Handle {
-    shared: Arc<Shared>,
-    wake: Arc<EventFd>,
-    thread: Option<JoinHandle<()>>,
-}
-
-impl Handle {
-    /// What the thread has done.
-    pub fn status(&self) -> Status {
-        lock(&self.shared.status).clone()
-    }
-
-    /// Looks at the kernel's model, and at FRR's routes if they come from there. The thread waits meanwhile.
-    pub fn look<R>(&self, look: impl FnOnce(&Model, Option<&Model>) -> R) -> R {
-        let models = lock(&self.shared.models);
-        look(&models.kernel, models.frr.as_ref())
-    }
-
-    /// From now on the interface of this number is the twin of a port; `None`: the port is gone. Without VLANs the port may be a
-    /// new one.
-    pub fn set_port(&self, port: usize, twin: Option<u32>) {
-        lock(&self.shared.ports).push((port, twin.unwrap_or(0)));
-        // The counter cannot overflow by this.
-        let _ = self.wake.write(1);
-    }
-
-    /// Waits until everything that was there is published; false if that takes longer than `limit`.
-    pub fn wait(&self, limit: Duration) -> bool {
-        self.wait_until(limit, |status| status.synced && status.published)
-    }
-
-    /// Waits until everything that the kernel has is published, whether FRR has sent its first lot or not; false if that
-    /// takes longer than `limit`.
-    pub fn wait_for_kernel(&self, limit: Duration) -> bool {
-        self.wait_until(limit, |status| status.kernel && status.published)
-    }
-
-    fn wait_until(&self, limit: Duration, is_done: impl Fn(&Status) -> bool) -> bool {
-        let deadline = Instant::now() + limit;
-        loop {
-            if is_done(&self.status()) {
-                return true;
-            }
-            if Instant::now() >= deadline {
-                return false;
-            }
-            thread::sleep(Duration::from_millis(2));
-        }
-    }
-}
-
-impl Drop for Handle {
-    fn drop(&mut self) {
-        self.shared.stop.store(true, Ordering::Release);
-        let _ = self.wake.write(1);
-        if let Some(thread) = self.thread.take() {
-            let _ = thread.join();
-        }
-    }
-}
-
 /// What only some want.
 #[derive(Default)]
 struct Also {
@@ -191,8 +94,8 @@ struct Also {
 /// What the thread owns.
 pub struct Control {
     socket: NetlinkSocket,
-    listener: Option<TcpListener>,
-    connection: Option<(TcpStream, Session)>,
+    /// If routes come from there.
+    zebra: Option<Zebra>,
     follower: Follower,
     publisher: Publisher,
     reclaim: Option<Reclaim>,
@@ -268,13 +171,11 @@ impl Control {
     ) -> io::Result<Handle> {
         let Also { reclaim, is_apart, hold } = also;
         let shared = Arc::new(Shared::default());
-        let listener = match settings.source {
+        let zebra = match settings.source {
             Source::Kernel => None,
             Source::Fpm(address) => {
                 lock(&shared.models).frr = Some(Model::default());
-                let listener = TcpListener::bind(address)?;
-                listener.set_nonblocking(true)?;
-                Some(listener)
+                Some(Zebra::open(address)?)
             }
         };
         let wake = Arc::new(EventFd::from_flags(EfdFlags::EFD_CLOEXEC | EfdFlags::EFD_NONBLOCK)?);
@@ -284,8 +185,7 @@ impl Control {
         }
         let control = Control {
             socket: NetlinkSocket::open(GROUPS, settings.buffer)?,
-            listener,
-            connection: None,
+            zebra,
             follower: Follower::new(),
             publisher,
             reclaim,
@@ -301,7 +201,7 @@ impl Control {
             buffer: vec![0; DATAGRAM],
         };
         let thread = thread::Builder::new().name("control".to_owned()).spawn(move || control.run())?;
-        Ok(Handle { shared, wake, thread: Some(thread) })
+        Ok(Handle::new(shared, wake, thread))
     }
 
     fn now(&self) -> Duration {
@@ -320,8 +220,9 @@ impl Control {
             }
             self.read_cables();
             self.read_netlink(kernel);
-            if let Some(frr) = frr {
-                self.read_fpm(frr);
+            let now = self.now();
+            if let Some((zebra, frr)) = self.zebra.as_mut().zip(frr.as_mut()) {
+                zebra.read(frr, now, READ_FOR, &mut self.buffer);
             }
             self.confirm(kernel);
             self.rounds += 1;
@@ -355,7 +256,7 @@ impl Control {
     fn wait(&mut self, more: bool) -> bool {
         let now = self.now();
         let mut limit = CONFIRM.min(self.follower.wait(now).unwrap_or(CONFIRM));
-        if self.connection.as_ref().is_some_and(|(_, session)| !session.is_synced()) {
+        if self.zebra.as_ref().is_some_and(Zebra::is_starting) {
             limit = limit.min(Session::QUIET / 4);
         }
         if self.publisher.wanted().next().is_some() {
@@ -371,8 +272,7 @@ impl Control {
         let limit = PollTimeout::try_from(limit).unwrap_or(PollTimeout::ZERO);
         let mut fds = vec![self.wake.as_fd(), self.socket.as_fd()];
         fds.extend(self.cables.as_ref().map(AsFd::as_fd));
-        fds.extend(self.listener.as_ref().map(AsFd::as_fd));
-        fds.extend(self.connection.as_ref().map(|(stream, _)| stream.as_fd()));
+        fds.extend(self.zebra.iter().flat_map(Zebra::sockets));
         let mut fds: Vec<_> = fds.into_iter().map(|fd| PollFd::new(fd, PollFlags::POLLIN)).collect();
         // Interrupted is as good as nothing there.
         let _ = poll(&mut fds, limit);
@@ -393,8 +293,7 @@ impl Control {
 
     /// True if everything that the kernel and FRR have was read.
     fn has_all(&self) -> bool {
-        let frr = || self.connection.as_ref().is_some_and(|(_, session)| session.is_synced());
-        self.follower.is_synced() && (self.listener.is_none() || frr())
+        self.follower.is_synced() && self.zebra.as_ref().is_none_or(Zebra::is_synced)
     }
 
     fn read_cables(&mut self) {
@@ -440,42 +339,6 @@ impl Control {
         }
     }
 
-    fn read_fpm(&mut self, model: &mut Model) {
-        let now = self.now();
-        // A new connection takes the place of the old one: zebra has been restarted.
-        if let Some(Ok((stream, _))) = self.listener.as_ref().map(TcpListener::accept)
-            && stream.set_nonblocking(true).is_ok()
-        {
-            self.connection = Some((stream, Session::new(model, now)));
-        }
-        let Some((stream, session)) = &mut self.connection else { return };
-        let begun = Instant::now();
-        let open = loop {
-            if begun.elapsed() >= READ_FOR {
-                break true;
-            }
-            match stream.read(&mut self.buffer) {
-                Ok(0) => break false,
-                Ok(len) => {
-                    let bytes = self.buffer.get(..len).unwrap_or_default();
-                    if let Err(error) = session.feed(bytes, model, now) {
-                        eprintln!("warning: FPM: {error}; the connection is closed");
-                        break false;
-                    }
-                }
-                Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
-                Err(e) => break e.kind() == io::ErrorKind::WouldBlock,
-            }
-        };
-        if session.is_quiet(now) {
-            session.sweep(model);
-        }
-        if !open {
-            // Its routes stay until the next connection has sent what there is.
-            self.connection = None;
-        }
-    }
-
     /// Asks the kernel to look after the neighbours that only workers send to: it takes them for unused.
     fn confirm(&mut self, model: &Model) {
         let now = self.now();
@@ -506,7 +369,6 @@ impl Control {
     }
 
     fn tell(&self, more: bool) {
-        let fpm = self.connection.as_ref().map(|(_, session)| session);
         let synced = self.has_all();
         let is_whole = !more && (synced || self.is_apart && self.follower.is_synced());
         *lock(&self.shared.status) = Status {
@@ -514,7 +376,7 @@ impl Control {
             kernel: self.follower.is_synced(),
             published: !more,
             netlink: self.follower.counts,
-            fpm_messages: fpm.map(|session| session.messages),
+            fpm_messages: self.zebra.as_ref().and_then(Zebra::messages),
             publish: self.publisher.counts,
             holding: self.publisher.is_holding(),
             rounds: self.rounds,

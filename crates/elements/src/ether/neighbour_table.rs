@@ -1,8 +1,9 @@
 //! What `ARPTable` and the elements that ask for Ethernet addresses have in common: a table of neighbours, the arguments that
 //! limit it, and its handlers.
 
+use super::effects::Effects;
 use super::neighbour_map::Key;
-use super::neighbours::{Change, Effects, Limits, Neighbours};
+use super::neighbours::{Change, Limits, Neighbours};
 use epoch::{Count, PerWorker};
 use graph::{Args, Class, Clock, HandlerCx, Handlers, LocalCx, Nanos, NodeId, value};
 use lang::Text;

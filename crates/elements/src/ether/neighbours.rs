@@ -3,21 +3,21 @@
 //! Known addresses are read without locks. Everything else takes one lock: it happens when an address is unknown, has
 //! grown old, or is learnt. Time comes in as an argument; what is to be done comes out as [`Effects`].
 
+use super::asked::{Asked, QUERY_INTERVAL};
+use super::effects::{Effects, Reason};
 use super::neighbour_map::{Entry, Key, NeighbourMap};
 use super::waiting::Waiting;
 use epoch::Reader;
-use graph::{Nanos, SECOND};
+use graph::Nanos;
 use packet::Packet;
 use packet::wire::ethernet::{self, Mac};
-use std::collections::{HashMap, VecDeque};
+use std::collections::VecDeque;
 use std::fmt::Write;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// Time between two queries for one address (RFC 1122 §2.3.2.1).
-pub const QUERY_INTERVAL: Nanos = SECOND;
 /// Unknown addresses remembered at a time, so that a scan of a large network cannot fill memory.
 const MAX_PENDING: usize = 65_536;
-/// Stale items that an order may hold beside as many as there are live ones.
+/// Stale items that the order of news may hold beside as many as there are live ones.
 const SLACK: usize = 64;
 
 /// How much a table holds and how long. 0 = no limit, for all of them.
@@ -33,45 +33,15 @@ pub struct Limits {
     pub timeout: Nanos,
 }
 
-/// Why a packet was given up.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Reason {
-    /// Too many packets wait.
-    Overflow,
-    /// No answer came in time.
-    Timeout,
-    /// The address was removed by hand.
-    Removed,
-}
-
-/// What a change of the table asks its caller to do.
-#[derive(Debug)]
-pub struct Effects<K> {
-    /// Packets to be sent to these Ethernet addresses, in order.
-    pub sends: Vec<(Mac, Packet)>,
-    /// Addresses to ask for.
-    pub queries: Vec<K>,
-    /// Packets to lose.
-    pub lost: Vec<(Packet, Reason)>,
-}
-
-impl<K> Default for Effects<K> {
-    fn default() -> Effects<K> {
-        Effects { sends: Vec::new(), queries: Vec::new(), lost: Vec::new() }
-    }
-}
-
-/// What the lock guards. The two orders are queues by time; items whose object has gone or changed are stale and
-/// skipped when they come to the front.
+/// What the lock guards.
 #[derive(Debug)]
 struct State<K> {
-    /// Addresses that have been asked for and not been answered, and when they were asked for last.
-    pending: HashMap<K, Nanos>,
+    /// Addresses that are not known and have been asked for.
+    pending: Asked<K>,
     /// Packets to pending addresses.
     waiting: Waiting<K>,
-    /// Queries for pending addresses, oldest first.
-    asked: VecDeque<(Nanos, K)>,
-    /// News about known addresses, oldest first.
+    /// News about known addresses, oldest first. Items whose address has gone, or of which there is later news, are stale, and
+    /// skipped when they come to the front.
     learnt: VecDeque<(Nanos, K)>,
     /// What changes by handlers leave for a worker to do.
     left: Effects<K>,
@@ -80,9 +50,8 @@ struct State<K> {
 impl<K> Default for State<K> {
     fn default() -> State<K> {
         State {
-            pending: HashMap::new(),
+            pending: Asked::default(),
             waiting: Waiting::default(),
-            asked: VecDeque::new(),
             learnt: VecDeque::new(),
             left: Effects::default(),
         }
@@ -154,15 +123,12 @@ impl<K: Key> Change<'_, K> {
 
     /// Makes sure that there is a pending entry, and queries if the last query is long enough ago.
     fn ask(&mut self, ip: K, now: Nanos, effects: &mut Effects<K>) {
-        match self.state.pending.get_mut(&ip) {
-            Some(asked) if now < asked.saturating_add(QUERY_INTERVAL) => return,
-            Some(asked) => *asked = now,
-            None => {
-                self.make_room(effects);
-                self.state.pending.insert(ip, now);
-            }
+        if !self.state.pending.contains(ip) {
+            self.make_room(effects);
+        } else if !self.state.pending.is_due(ip, now) {
+            return;
         }
-        self.state.asked.push_back((now, ip));
+        self.state.pending.push(ip, now);
         effects.queries.push(ip);
     }
 
@@ -170,8 +136,8 @@ impl<K: Key> Change<'_, K> {
     fn make_room(&mut self, effects: &mut Effects<K>) {
         let entries = if self.limits.entries == 0 { usize::MAX } else { self.limits.entries };
         while self.state.pending.len() >= MAX_PENDING || self.entries() >= entries {
-            let State { asked, waiting, learnt, .. } = &mut *self.state;
-            let oldest_unknown = asked.pop_front().map(|(_, ip)| ip);
+            let State { pending, waiting, learnt, .. } = &mut *self.state;
+            let oldest_unknown = pending.pop_query();
             if let Some(ip) = oldest_unknown.or_else(|| waiting.oldest().map(|(_, ip)| ip)) {
                 self.give_up(ip, Reason::Overflow, effects);
             } else if let Some((updated, ip)) = learnt.pop_front() {
@@ -206,15 +172,14 @@ impl<K: Key> Change<'_, K> {
     fn drop_oldest(&mut self, ip: K, now: Nanos, reason: Reason, effects: &mut Effects<K>) {
         let State { waiting, pending, .. } = &mut *self.state;
         effects.lost.extend(waiting.pop(ip).map(|packet| (packet, reason)));
-        let old = |asked: &Nanos| now >= asked.saturating_add(QUERY_INTERVAL);
-        if waiting.len_of(ip) == 0 && pending.get(&ip).is_some_and(old) {
-            pending.remove(&ip);
+        if waiting.len_of(ip) == 0 && pending.is_due(ip, now) {
+            pending.remove(ip);
         }
     }
 
     /// Gives up a pending address with its packets.
     fn give_up(&mut self, ip: K, reason: Reason, effects: &mut Effects<K>) -> bool {
-        let was_pending = self.state.pending.remove(&ip).is_some();
+        let was_pending = self.state.pending.remove(ip);
         effects.lost.extend(self.state.waiting.take(ip).map(|packet| (packet, reason)));
         was_pending
     }
@@ -232,7 +197,7 @@ impl<K: Key> Change<'_, K> {
 
     /// Takes in what a reply says. False, and nothing changed, if nobody has asked for the address.
     pub fn learn(&mut self, ip: K, mac: Mac, now: Nanos, effects: &mut Effects<K>) -> bool {
-        if !self.state.pending.contains_key(&ip) && self.known.get(ip).is_none() {
+        if !self.state.pending.contains(ip) && self.known.get(ip).is_none() {
             return false;
         }
         self.insert(ip, mac, now, effects);
@@ -242,7 +207,7 @@ impl<K: Key> Change<'_, K> {
     /// Makes an address known, and lets packets go that wait for it.
     pub fn insert(&mut self, ip: K, mac: Mac, now: Nanos, effects: &mut Effects<K>) {
         let attention = self.next_attention(now, now);
-        if !self.state.pending.contains_key(&ip) && self.known.get(ip).is_none() {
+        if !self.state.pending.contains(ip) && self.known.get(ip).is_none() {
             self.make_room(effects);
         }
         self.known.insert(ip, Entry { mac, updated: now, attention });
@@ -252,7 +217,7 @@ impl<K: Key> Change<'_, K> {
         if state.learnt.len() > 2 * known.len() + SLACK {
             state.learnt.retain(|(updated, ip)| known.get(*ip).is_some_and(|e| e.updated == *updated));
         }
-        state.pending.remove(&ip);
+        state.pending.remove(ip);
         effects.sends.extend(state.waiting.take(ip).map(|packet| (mac, packet)));
     }
 
@@ -268,7 +233,6 @@ impl<K: Key> Change<'_, K> {
         let state = &mut *self.state;
         effects.lost.extend(state.waiting.take_all().map(|packet| (packet, Reason::Removed)));
         state.pending.clear();
-        state.asked.clear();
         state.learnt.clear();
     }
 
@@ -280,15 +244,8 @@ impl<K: Key> Change<'_, K> {
         {
             self.drop_oldest(ip, now, Reason::Timeout, effects);
         }
-        while let Some(&(asked, ip)) = self.state.asked.front()
-            && now >= asked.saturating_add(QUERY_INTERVAL)
-        {
-            let State { asked: order, pending, waiting, .. } = &mut *self.state;
-            order.pop_front();
-            if waiting.len_of(ip) == 0 && pending.get(&ip) == Some(&asked) {
-                pending.remove(&ip);
-            }
-        }
+        let State { pending, waiting, .. } = &mut *self.state;
+        pending.expire(now, |ip| waiting.len_of(ip) > 0);
         while let Some(&(updated, ip)) = self.state.learnt.front()
             && is_past(updated, timeout, now)
         {
@@ -314,11 +271,8 @@ impl<K: Key> Change<'_, K> {
     }
 
     /// Leaves effects for a worker to carry out.
-    pub fn leave(&mut self, mut effects: Effects<K>) {
-        let left = &mut self.state.left;
-        left.sends.append(&mut effects.sends);
-        left.queries.append(&mut effects.queries);
-        left.lost.append(&mut effects.lost);
+    pub fn leave(&mut self, effects: Effects<K>) {
+        self.state.left.append(effects);
     }
 
     /// Takes the effects that were left.
@@ -331,9 +285,7 @@ impl<K: Key> Change<'_, K> {
         let state = &mut *self.state;
         state.pending.clear();
         let mut packets: Vec<Packet> = state.waiting.take_all().collect();
-        let left = std::mem::take(&mut state.left);
-        packets.extend(left.sends.into_iter().map(|(_, packet)| packet));
-        packets.extend(left.lost.into_iter().map(|(packet, _)| packet));
+        packets.extend(std::mem::take(&mut state.left).into_packets());
         packets
     }
 
@@ -341,7 +293,7 @@ impl<K: Key> Change<'_, K> {
     /// last query if unknown).
     pub fn text(&self, now: Nanos) -> String {
         let known = self.known.all().into_iter().map(|(ip, e)| (ip, 1, e.mac, e.updated));
-        let pending = self.state.pending.iter().map(|(ip, asked)| (*ip, 0, [0; 6], *asked));
+        let pending = self.state.pending.iter().map(|(ip, asked)| (ip, 0, [0; 6], asked));
         let mut rows: Vec<(K, u8, Mac, Nanos)> = known.chain(pending).collect();
         rows.sort_unstable();
         rows.iter().fold(String::new(), |mut text, (ip, valid, mac, since)| {
@@ -357,6 +309,7 @@ impl<K: Key> Change<'_, K> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use graph::SECOND;
     use packet::Pool;
 
     const LIMITS: Limits = Limits { packets: 4, entry_packets: 0, entries: 0, timeout: 300 * SECOND };

@@ -1,10 +1,11 @@
 //! What `ARPQuerier` and `IP6NDSolicitor` have in common: packets get the Ethernet header of their neighbour, or wait while it
 //! is asked for its address.
 
+use super::effects::{Effects, Reason};
 use super::ether_encap::encapsulate;
 use super::neighbour_map::Key;
 use super::neighbour_table::NeighbourTable;
-use super::neighbours::{Change, Effects, Reason};
+use super::neighbours::Change;
 use epoch::{Count, PerWorker};
 use graph::{Cx, Loss, Nanos, Out};
 use packet::wire::ethernet::{HEADER_LEN, Mac};

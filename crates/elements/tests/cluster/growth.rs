@@ -1,7 +1,8 @@
 //! Nodes that come and go while the others run.
 
 use super::{drive, names};
-use crate::net::{MS, Net, Setup};
+use crate::net::{MS, Net};
+use crate::setup::Setup;
 use cluster::random::Random;
 
 /// Tells all nodes but the last which nodes there are, one after the other while packets pass.

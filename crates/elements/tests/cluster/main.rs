@@ -4,11 +4,14 @@
 
 mod growth;
 mod net;
+mod node;
+mod setup;
 mod vlans;
 
 use cluster::random::Random;
 use cluster::topology::Topology;
-use net::{MS, Net, Setup};
+use net::{MS, Net};
+use setup::Setup;
 
 /// Offers packets of 986 bytes (with what a wire adds, 1,010) for some milliseconds: line `i` sends at `load` of its rate to
 /// the outputs that `to` draws, from any of its interfaces.

@@ -1,95 +1,12 @@
-//! A cluster in one process: a whole graph for each node, wires between their memory ports, one simulated time.
+//! A cluster in one process: wires between the ports of its nodes, one simulated time.
 
-use elements::harness::{Names, flatten};
-use fib::{Interface, InterfaceChange, Interfaces};
-use graph::{Clock, Engine, Options, Router, SIMULATED_START, Tables};
-use io::memory::{MemoryDevices, MemoryPort};
-use io::{Devices, Limits};
-use lang::render;
-use packet::Pool;
+use crate::node::Node;
+use crate::setup::{Setup, TAGS};
+use graph::SIMULATED_START;
 use packet::wire::ipv4;
 use std::collections::{HashMap, VecDeque};
-use std::fmt::Write;
-use std::sync::Arc;
 
 pub const MS: u64 = 1_000_000;
-
-/// What a cluster is made of.
-#[derive(Clone)]
-pub struct Setup {
-    /// `NODES 4`, `FLY "2 2"`.
-    pub shape: &'static str,
-    pub nodes: u16,
-    /// Nodes with lines.
-    pub edge: u16,
-    pub ports: u16,
-    /// Bits per second.
-    pub line_rate: u64,
-    pub order: &'static str,
-    /// More arguments.
-    pub more: &'static str,
-    /// The node at the end of each link of a node.
-    pub links: fn(u16, u16) -> Vec<u16>,
-    /// Nodes below this have twins of all lines: they can be the control node.
-    pub candidates: u16,
-    /// Kinds of tags that each line has ([`TAGS`]): interface `i` is of kind `i` / lines on line `i` % lines.
-    pub kinds: u16,
-}
-
-/// Tags of frames, and as `FindInterface` writes them: none, one, and two.
-pub const TAGS: [(&[u8], &str); 3] =
-    [(&[], "-"), (&[0x81, 0, 0, 100], "100"), (&[0x88, 0xA8, 0, 7, 0x81, 0, 0, 5], "ad:7.5")];
-
-impl Setup {
-    pub fn mesh(nodes: u16, order: &'static str) -> Setup {
-        let shape = match nodes {
-            2 => "NODES 2",
-            3 => "NODES 3",
-            4 => "NODES 4",
-            5 => "NODES 5",
-            8 => "NODES 8",
-            _ => panic!("no such shape"),
-        };
-        let links = |me, nodes| (0..nodes).filter(|&n| n != me).collect();
-        Setup {
-            shape,
-            nodes,
-            edge: nodes,
-            ports: 1,
-            line_rate: 100_000_000,
-            order,
-            more: "",
-            links,
-            candidates: 1,
-            kinds: 1,
-        }
-    }
-
-    /// Lines of the cluster.
-    pub fn lines(&self) -> u16 {
-        self.edge * self.ports
-    }
-
-    /// Lines and VLANs.
-    pub fn interfaces(&self) -> u16 {
-        self.lines() * self.kinds
-    }
-
-    /// The tags of an interface.
-    fn tags(&self, interface: u16) -> &'static [u8] {
-        TAGS[usize::from(interface / self.lines())].0
-    }
-}
-
-/// One node.
-pub struct Node {
-    pub router: Router,
-    tables: Tables,
-    engine: Engine,
-    clock: Arc<Clock>,
-    devices: Arc<MemoryDevices>,
-    up: bool,
-}
 
 /// A link, in one direction.
 pub struct Wire {
@@ -140,163 +57,6 @@ pub struct Net {
     pub relayed: usize,
     /// Bytes of packets that links have carried, by the nodes at their ends, input node, and whether on the last way.
     pub carried: HashMap<(u16, u16, u16, bool), u64>,
-}
-
-/// A network behind each interface, as arguments.
-fn routes(setup: &Setup) -> String {
-    let routes = (0..setup.interfaces()).map(|i| format!("10.{i}.0.0/16 192.168.{i}.1 {i}"));
-    routes.collect::<Vec<_>>().join(", ")
-}
-
-/// The neighbours that lead there.
-fn neighbours(setup: &Setup) -> String {
-    let next = |i| format!("{i} 192.168.{i}.1 2:0:0:0:{i:x}:1 2:0:0:0:{i:x}:2");
-    (0..setup.interfaces()).map(next).collect::<Vec<_>>().join(", ")
-}
-
-/// The VLANs, each with a comma before it. The outer tag of two is one of its own.
-fn vlans(setup: &Setup) -> String {
-    let lines = setup.lines();
-    let vlans = (lines..setup.interfaces()).map(|i| {
-        let (line, (_, tags)) = (i % lines, TAGS[usize::from(i / lines)]);
-        format!(", {i} v{i} {line} {tags} 2:2:2:2:2:2")
-    });
-    let outer = (0..lines).filter(|_| setup.kinds > 2);
-    let outer = outer.map(|line| format!(", {} o{line} {line} ad:7 2:2:2:2:2:2", setup.interfaces() + line));
-    vlans.chain(outer).collect()
-}
-
-/// The configuration of one node.
-pub fn config(setup: &Setup, me: u16, incarnation: u8) -> String {
-    let lines = if me < setup.edge { setup.ports } else { 0 };
-    let links = (setup.links)(me, setup.nodes);
-    let mut text = format!(
-        "cluster :: ClusterSwitch(NODE {me}, {}, PORTS {}, LINE_RATE {}bps, ORDER {}, INCARNATION {incarnation}, INTERFACES main{});\n",
-        setup.shape, setup.ports, setup.line_rate, setup.order, setup.more
-    );
-    let all = setup.lines();
-    let _ = writeln!(text, "wrapped :: Null -> [{}] cluster;", links.len() + 1);
-    let is_candidate = me < setup.candidates;
-    if is_candidate {
-        for line in 0..all {
-            let output = usize::from(lines) + links.len() + usize::from(line);
-            let _ = writeln!(
-                text,
-                "twin{line} :: Null -> ToDPDKDevice(twin{line}); cluster[{output}] -> twin{line};
-                 FromDPDKDevice(twin{line}) -> ClusterWrap(cluster, LINE {line}) -> wrapped;"
-            );
-        }
-    }
-    if me != 0 && lines == 0 {
-        text.push_str("Idle -> wrapped;\n");
-    }
-    let (routes, next, vlans) = (routes(setup), neighbours(setup), vlans(setup));
-    if lines == 0 {
-        text.push_str("Idle -> [0] cluster;\n");
-    }
-    for port in 0..lines {
-        let line = me * setup.ports + port;
-        let _ = write!(
-            text,
-            "FromDPDKDevice(line{port}) -> class{port} :: Classifier(12/0800, 12/8100, 12/88a8, -);
-             class{port}[0] -> CheckIPHeader(OFFSET 14) -> rt{port} :: DirectIPLookup({routes}, ONE_OUTPUT true)
-               -> AdjacencyRewrite(rt{port}, {next}, ADJACENCIES main, INTERFACES main, ONE_OUTPUT true) -> [0] cluster;
-             class{port}[1], class{port}[2] -> vlan{port} :: FindInterface(PORT {line}, INTERFACES main{vlans});
-             vlan{port}[0] -> CheckIPHeader(OFFSET 18) -> rt{port}; vlan{port}[2] -> CheckIPHeader(OFFSET 22) -> rt{port};
-             vlan{port}[1], vlan{port}[3] -> Discard; vlan{port}[4] -> others{port} :: Null; class{port}[3] -> others{port};
-             cluster[{port}] -> ToDPDKDevice(line{port});\n",
-        );
-        if is_candidate {
-            let _ = writeln!(
-                text,
-                "others{port} -> punt{port} :: Switch({}); punt{port}[0] -> twin{line}; punt{port}[1] -> ClusterWrap(cluster, LINE {line}) -> wrapped;",
-                u8::from(me != 0)
-            );
-        } else {
-            let _ = writeln!(text, "others{port} -> ClusterWrap(cluster, LINE {line}) -> wrapped;");
-        }
-    }
-    for (place, peer) in links.iter().enumerate() {
-        let _ = writeln!(
-            text,
-            "FromDPDKDevice(to{peer}) -> [{}] cluster; cluster[{}] -> ToDPDKDevice(to{peer});",
-            place + 1,
-            place + usize::from(lines)
-        );
-    }
-    text
-}
-
-impl Node {
-    pub fn new(setup: &Setup, me: u16, incarnation: u8, now: u64) -> Node {
-        let text = config(setup, me, incarnation);
-        let mut names: Vec<String> = (0..setup.ports).map(|port| format!("line{port}")).collect();
-        names.extend((setup.links)(me, setup.nodes).iter().map(|peer| format!("to{peer}")));
-        names.extend((0..setup.edge * setup.ports).map(|line| format!("twin{line}")));
-        let names: Vec<&str> = names.iter().map(String::as_str).collect();
-        let limits = Limits { rx_queues: 1, tx_queues: 1 };
-        let devices = Arc::new(MemoryDevices::new(Pool::heap(1 << 16, 2048), &names, limits));
-        let (flat, sources) = flatten(&text).unwrap_or_else(|e| panic!("{e}\n{text}"));
-        let clock = Arc::new(Clock::simulated(now));
-        let tables = Tables::new();
-        let options = Options {
-            workers: 1,
-            burst: 32,
-            clock: clock.clone(),
-            devices: devices.clone(),
-            tables: tables.clone(),
-        };
-        let router = Router::new(flat, &elements::classes(), &options);
-        let router = router.unwrap_or_else(|d| panic!("{}\n{text}", render(&d, &sources, false)));
-        let mut engine = router.engines().remove(0);
-        engine.start();
-        let _ = Names;
-        Node { router, tables, engine, clock, devices, up: true }
-    }
-
-    pub fn port(&self, name: &str) -> Arc<MemoryPort> {
-        self.devices.memory(name).unwrap()
-    }
-
-    pub fn inject(&self, port: &str, frame: &[u8]) {
-        assert!(self.port(port).inject(&self.devices.pool(), 0, frame));
-    }
-
-    /// Interfaces are from now on what `change` makes of each.
-    pub fn set_interfaces(&self, change: impl Fn(Interface) -> Option<Interface>) {
-        let all = self.tables.get_or("main", || Interfaces::new(1));
-        let (known, ()) = all.snapshot(drop);
-        let changed = known.into_iter().map(|one| InterfaceChange { now: one.now.and_then(&change), ..one });
-        all.change(changed.collect());
-    }
-
-    pub fn read(&self, handler: &str) -> String {
-        self.router.read("cluster", handler, "").unwrap()
-    }
-
-    /// Losses that are not 0.
-    pub fn losses(&self) -> Vec<(String, u64)> {
-        let rows = self.router.loss_rows();
-        let rows = rows.iter().filter(|row| row.packets > 0);
-        rows.map(|row| (format!("{}.{}", row.element, row.reason), row.packets)).collect()
-    }
-
-    /// Packets in the graph: with what made = gone + lost + held says.
-    pub fn held(&self) -> u64 {
-        let (made, gone, lost) = self.router.balance();
-        made - gone - lost
-    }
-
-    /// Runs until there is nothing to do; gives the time of the next timer.
-    fn run(&mut self) -> u64 {
-        for _ in 0..10_000 {
-            let round = self.engine.round();
-            if !round.useful {
-                return round.next_timer.unwrap_or(u64::MAX);
-            }
-        }
-        panic!("it does not come to rest");
-    }
 }
 
 impl Net {
@@ -405,8 +165,7 @@ impl Net {
         }
         let mut next = u64::MAX;
         for node in self.nodes.iter_mut().filter(|node| node.up) {
-            node.clock.advance(now);
-            next = next.min(node.run());
+            next = next.min(node.run(now));
         }
         for wire in &mut self.wires {
             let node = &self.nodes[usize::from(wire.from)];
@@ -511,7 +270,7 @@ impl Net {
     /// Nothing is held, and no buffer is missing.
     pub fn check_books(&self) {
         for (number, node) in self.nodes.iter().enumerate().filter(|(_, node)| node.up) {
-            assert_eq!(node.held(), node.devices.pool().in_use() as u64, "node {number}");
+            assert_eq!(node.held(), node.buffers(), "node {number}");
             assert_eq!(node.held(), 0, "node {number}");
         }
     }

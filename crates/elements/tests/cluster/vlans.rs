@@ -1,7 +1,8 @@
 //! VLANs on the lines of a cluster: tags are looked at where a packet comes in, and put in where it goes out.
 
 use super::{drive, names, seeds};
-use crate::net::{MS, Net, Setup, TAGS};
+use crate::net::{MS, Net};
+use crate::setup::{Setup, TAGS};
 use cluster::random::Random;
 
 const ORDERS: [&str; 4] = ["strict", "spray", "flowlet", "single-path"];

@@ -151,9 +151,17 @@ impl Stage {
     }
 
     /// Starts a node again, and waits until it forwards.
+    ///
+    /// # Errors
+    /// With what the cluster says of itself.
     pub fn start(&self, node: &str) -> Result<()> {
+        let line = format!(": node {node} forwards");
+        let times = || Ok::<_, Error>(self.supervisor.printed()?.matches(&line).count());
+        let before = times()?;
         self.typed(&["start", node])?;
-        wait_until(&format!("node {node}"), LIMIT, || Ok((self.node(node)?["ready"] == true).then_some(())))
+        // To ask all nodes all the time would take the processor from the one that starts.
+        let forwards = || Ok((times()? > before && self.node(node)?["ready"] == true).then_some(()));
+        wait_until(&format!("node {node}"), START, forwards).map_err(|error| self.with_state(&error))
     }
 
     /// Waits until all nodes say of all their links that they are up.
@@ -188,13 +196,13 @@ impl Stage {
     pub fn wait_for_ping(&self, host: usize, to: &str, answered: bool) -> Result<()> {
         let what = format!("ping from h{} to {to}: {answered}", host + 1);
         let waited = wait_until(&what, LIMIT, || Ok((self.pings(host, to)? == answered).then_some(())));
-        waited.map_err(|error| {
-            Error::new(format!(
-                "{error}\n{}{}",
-                self.typed(&["status"]).unwrap_or_default(),
-                self.supervisor.last_lines()
-            ))
-        })
+        waited.map_err(|error| self.with_state(&error))
+    }
+
+    /// An error, and what the cluster says of itself.
+    fn with_state(&self, error: &Error) -> Error {
+        let status = self.typed(&["status"]).unwrap_or_default();
+        Error::new(format!("{error}\n{status}{}", self.supervisor.last_lines()))
     }
 
     /// All pairs of hosts, each way.
