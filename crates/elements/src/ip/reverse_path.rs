@@ -127,12 +127,12 @@ impl<S: Source> ReversePath<S> {
             (_, Adjacency::LOST) => false,
             (Mode::Loose, _) => !is_nowhere || hop.gateway.is_some(),
             (Mode::Strict, Adjacency::GROUP) => forwarding.members(bits).is_none_or(|members| {
-                let is_ours = |id: NextHopId| hops.get(id.index()).is_some_and(|h| h.port == from);
+                let is_ours = |id: NextHopId| hops.get(id.index()).is_some_and(|h| h.widened().port == from);
                 members.is_empty() || members.iter().any(|member| is_ours(member.hop))
             }),
             (Mode::Strict, Adjacency::NO_OUTPUT) => {
-                let is_port = u16::try_from(hop.port).is_ok();
-                if is_port { hop.port == from } else { !is_nowhere }
+                let port = hop.widened().port;
+                if u16::try_from(port).is_ok() { port == from } else { !is_nowhere }
             }
             (Mode::Strict, _) => u32::from(adjacency.interface()) == from,
         }

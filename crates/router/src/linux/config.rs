@@ -73,8 +73,9 @@ impl ReversePath {
 /// The configuration for these ports, with these limits for each, and with a check of sources if one is wanted.
 ///
 /// For each port: IPv4 and IPv6 packets to its address are checked, looked up in the tables that all ports share, and
-/// leave with the header of their next hop. Everything else, and what is for the router itself, has no known neighbour,
-/// lived too long or is too long, goes to the twin as it came; what Linux sends on the twin leaves by the port.
+/// leave with the header of their next hop, IPv4 packets that are too long for it in pieces. Everything else, and what is for
+/// the router itself, has no known neighbour, lived too long or is too long and may not be cut, goes to the twin as it came;
+/// what Linux sends on the twin leaves by the port.
 pub fn text(ports: &[Port], limits: PuntLimits, sources: Option<ReversePath>) -> String {
     let limits = limits.arguments();
     let mut text = String::from("// A router with Linux as its control plane.\n");
@@ -90,25 +91,23 @@ pub fn text(ports: &[Port], limits: PuntLimits, sources: Option<ReversePath>) ->
         );
     }
     for (i, port) in ports.iter().enumerate() {
-        let rewrite = format!("UNRESOLVED {0}, EXPIRED {0}, TOO_LONG {0}", ports.len());
-        text += &lookup((i, i), port, sources, &rewrite);
+        text += &lookup((i, i), port, sources, ("", ports.len()));
         for output in 0..ports.len() {
             let _ = writeln!(text, "next{i}[{output}], next6_{i}[{output}] -> out{output};");
         }
-        let punt = ports.len();
-        let _ = writeln!(text, "next{i}[{punt}], next6_{i}[{punt}] -> punt{i};");
     }
     text
 }
 
 /// What packets from a port pass: classifier, checks, lookups, and the rewriting with these further arguments; before the
-/// lookups a check of sources if one is wanted. What is not for the port's own address, or nothing to be looked up, goes to
-/// `punt{i}`; the rest leaves by outputs of `next{i}` and `next6_{i}`. `number` is that of the port among interfaces.
+/// lookups a check of sources if one is wanted. What is rewritten leaves by the first `outputs` outputs of `next{i}` and
+/// `next6_{i}`; too long IPv4 packets come back in pieces. The rest goes to `punt{i}`: what is not for the port's own address,
+/// is nothing to be looked up, or cannot be rewritten. `number` is that of the port among interfaces.
 pub fn lookup(
     (i, number): (usize, usize),
     port: &Port,
     sources: Option<ReversePath>,
-    rewrite: &str,
+    (rewrite, outputs): (&str, usize),
 ) -> String {
     let mac = port.mac.map(|byte| format!("{byte:02x}")).concat();
     let patterns = CLASSES.map(|pattern| format!("0/{mac} {pattern}")).join(", ");
@@ -119,16 +118,20 @@ pub fn lookup(
     };
     let check4 = check("CheckReversePath", "rt", "main");
     let check6 = check("CheckIP6ReversePath", "rt6_", "main6");
+    let rewrite = format!("{rewrite}UNRESOLVED {outputs}, EXPIRED {outputs}, TOO_LONG");
+    let (punt, long) = (outputs, outputs + 1);
     let text = format!(
         "\n// From {name}. The classifier lets IPv4 and IPv6 to the port's own address pass.\n\
          in{i} -> class{i} :: Classifier({patterns}, 12/8100, 12/88a8, -);\n\
          class{i}[0] -> CheckIPHeader(BADSRC {MARTIANS}, OFFSET 14)\n\
          {check4}\x20 -> rt{i} :: DirectIPLookup(TABLE main, ONE_OUTPUT true, {from})\n\
-         \x20 -> next{i} :: AdjacencyRewrite(rt{i}, ADJACENCIES main, INTERFACES main, {rewrite});\n\
+         \x20 -> next{i} :: AdjacencyRewrite(rt{i}, ADJACENCIES main, INTERFACES main, {rewrite} {long});\n\
+         next{i}[{long}] -> cut{i} :: IPFragmenter(ADJACENCIES main) -> next{i};\n\
          class{i}[1], class{i}[2], class{i}[6] -> punt{i};\n\
          class{i}[3] -> CheckIP6Header(BADSRC {MARTIANS6}, OFFSET 14)\n\
          {check6}\x20 -> rt6_{i} :: LookupIP6Route(TABLE main, ONE_OUTPUT true, {from})\n\
-         \x20 -> next6_{i} :: IP6AdjacencyRewrite(rt6_{i}, ADJACENCIES main6, INTERFACES main, {rewrite});\n",
+         \x20 -> next6_{i} :: IP6AdjacencyRewrite(rt6_{i}, ADJACENCIES main6, INTERFACES main, {rewrite} {punt});\n\
+         next{i}[{punt}], next6_{i}[{punt}], cut{i}[1] -> punt{i};\n",
         name = port.name,
     );
     text + &tagged_lookup((i, number), port, sources)
