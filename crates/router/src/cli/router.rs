@@ -1,7 +1,8 @@
 //! `router`: a complete router on some interfaces, with Linux as its control plane.
 
+use super::http::Http;
 use super::reload::Reload;
-use super::run::{Processors, announce, http_address, processors};
+use super::run::{Processors, http_address, processors};
 use super::settings::Settings;
 use super::{Done, Output, Workers, failed};
 use crate::api::Server;
@@ -13,7 +14,7 @@ use crate::toml_file::repeated;
 use clap::Args;
 use std::net::SocketAddr;
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 /// Arguments of `router`.
@@ -43,7 +44,8 @@ pub struct RouterArgs {
     #[arg(default_missing_value = "127.0.0.1:2620")]
     fpm: Option<SocketAddr>,
 
-    /// Lose packets whose source no route leads to (loose), or none out of the port that they come from (strict)
+    /// Lose packets whose source no route leads to (loose), or none out of the port that they come from (strict); off = none
+    /// as long as the settings say nothing else
     #[arg(long, value_name = "MODE")]
     rpf: Option<ReversePath>,
 
@@ -148,13 +150,14 @@ pub fn router(args: &RouterArgs) -> Done {
         };
         let control = Arc::new(ControlSide::start(mode, task, cables, published, &options.service)?);
         control.wait(FIRST_LOOK)?;
-        let server = Server::start_with(router.clone(), control.clone(), settings.http);
-        let server = server.inspect(announce).map_err(|e| e.to_string())?;
-        let reload =
-            Reload::on_signal(router, &control, args, &settings).map_err(|e| format!("SIGHUP: {e}"))?;
+        let server = Server::start_with(router.clone(), control.clone()).map_err(|e| e.to_string())?;
+        let http = Http::start(router, &control, settings.http).map_err(|e| e.to_string())?;
+        let http = Arc::new(Mutex::new(http));
+        let reload = Reload::on_signal(router, &control, &http, args, &settings)
+            .map_err(|e| format!("SIGHUP: {e}"))?;
         // Devices are closed by this thread, where the ports are: elsewhere drivers would not find them.
         namespaces.enter_private().map_err(|e| e.to_string())?;
-        Ok((server, control, reload))
+        Ok((server, http, control, reload))
     };
     // Devices are opened where the ports are.
     namespaces.enter_private().map_err(failed)?;

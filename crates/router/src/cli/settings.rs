@@ -63,16 +63,17 @@ impl Settings {
 }
 
 impl Settings {
-    /// What differs from others, but the limits of punting and, where the control side is a process, `fpm`.
+    /// What differs from others and cannot change in a router that runs with these.
     pub fn fixed_differences(&self, other: &Settings) -> Vec<&'static str> {
         let same = [
             self.ports == other.ports,
             self.workers == other.workers,
             self.cpus == other.cpus,
             self.fpm == other.fpm || self.control.unwrap_or_default() == Mode::Process,
-            self.rpf == other.rpf,
+            // Without it there is nothing that checks, not even something that lets all pass.
+            self.rpf.is_some() || other.rpf.is_none_or(|mode| mode == ReversePath::Off),
             self.control == other.control,
-            self.http == other.http,
+            true,
             self.eal == other.eal,
         ];
         SETTINGS.into_iter().zip(same).filter(|(_, same)| !same).map(|(name, _)| name).collect()
@@ -84,9 +85,9 @@ fn fpm_address(text: &str) -> Result<SocketAddr, String> {
     text.parse().map_err(|_| "an address and a port such as 127.0.0.1:2620".to_owned())
 }
 
-/// `strict`, `loose`.
+/// `strict`, `loose`, `off`.
 fn reverse_path(text: &str) -> Result<ReversePath, String> {
-    ReversePath::from_str(text, false).map_err(|_| "strict or loose".to_owned())
+    ReversePath::from_str(text, false).map_err(|_| "strict, loose or off".to_owned())
 }
 
 /// `process`, `thread`.
@@ -203,7 +204,7 @@ mod tests {
                 "r.toml:5:7: error: `fpm` is an address and a port such as 127.0.0.1:2620",
                 "r.toml:6:8: error: `http` is a port, or an address and a port such as 127.0.0.1:8080 or [::1]:8080",
                 "r.toml:7:7: error: `eal` is an array of strings, not a string",
-                "r.toml:8:7: error: `rpf` is strict or loose",
+                "r.toml:8:7: error: `rpf` is strict, loose or off",
                 "r.toml:9:11: error: `control` is process or thread",
                 "r.toml:10:1: error: no setting `timeout`",
                 "r.toml:12:1: error: no kind of packets `other`; did you mean `others`?",

@@ -49,6 +49,9 @@ impl PuntLimits {
     }
 }
 
+/// What elements that check sources are called, before the number of the port: of IPv4 and IPv6, then of these with tags.
+const CHECKS: [&str; 4] = ["rpf", "rpf6_", "vrpf", "vrpf6_"];
+
 /// Which sources packets may have (uRPF, RFC 3704).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub enum ReversePath {
@@ -56,15 +59,33 @@ pub enum ReversePath {
     Strict,
     /// Those that there is a route to.
     Loose,
+    /// All, until the settings say something else.
+    Off,
 }
 
 impl ReversePath {
-    /// The element that checks it, with an arrow behind it.
-    fn element(self, class: &str, lookup: &str, adjacencies: &str, from: &str) -> String {
-        let mode = match self {
+    fn name(self) -> &'static str {
+        match self {
             ReversePath::Strict => "strict",
             ReversePath::Loose => "loose",
-        };
+            ReversePath::Off => "off",
+        }
+    }
+
+    /// Sets it in a running router with so many ports that was started with some mode.
+    ///
+    /// # Errors
+    /// What the router says.
+    pub fn apply(self, router: &Router, ports: usize) -> Result<(), String> {
+        for element in (0..ports).flat_map(|port| CHECKS.map(|name| format!("{name}{port}"))) {
+            router.write(&element, "mode", self.name()).map_err(|e| e.to_string())?;
+        }
+        Ok(())
+    }
+
+    /// The element that checks it, with an arrow behind it.
+    fn element(self, class: &str, lookup: &str, adjacencies: &str, from: &str) -> String {
+        let mode = self.name();
         let nowhere = control::PUNT;
         format!("  -> {class}({lookup}, ADJACENCIES {adjacencies}, {from}, MODE {mode}, NOWHERE {nowhere})\n")
     }
@@ -112,12 +133,13 @@ pub fn lookup(
     let mac = port.mac.map(|byte| format!("{byte:02x}")).concat();
     let patterns = CLASSES.map(|pattern| format!("0/{mac} {pattern}")).join(", ");
     let from = format!("INTERFACES main, PORT {number}");
-    let check = |class: &str, lookup: &str, adjacencies: &str| {
-        let lookup = format!("{lookup}{i}");
-        sources.map_or(String::new(), |mode| mode.element(class, &lookup, adjacencies, &from))
+    let check = |class: &str, name: &str, lookup: &str, adjacencies: &str| {
+        let (class, lookup) = (format!("{name}{i} :: {class}"), format!("{lookup}{i}"));
+        sources.map_or(String::new(), |mode| mode.element(&class, &lookup, adjacencies, &from))
     };
-    let check4 = check("CheckReversePath", "rt", "main");
-    let check6 = check("CheckIP6ReversePath", "rt6_", "main6");
+    let [name4, name6, ..] = CHECKS;
+    let check4 = check("CheckReversePath", name4, "rt", "main");
+    let check6 = check("CheckIP6ReversePath", name6, "rt6_", "main6");
     let rewrite = format!("{rewrite}UNRESOLVED {outputs}, EXPIRED {outputs}, TOO_LONG");
     let (punt, long) = (outputs, outputs + 1);
     let text = format!(
@@ -140,13 +162,13 @@ pub fn lookup(
 /// What frames with VLAN tags pass: checks and lookups of their own, then what untagged ones do.
 fn tagged_lookup((i, number): (usize, usize), port: &Port, sources: Option<ReversePath>) -> String {
     let check = |class: &str, name: &str, lookup: &str, adjacencies: &str| {
-        let class = format!("{name}{i} :: {class}");
-        let lookup = format!("{lookup}{i}");
+        let (class, lookup) = (format!("{name}{i} :: {class}"), format!("{lookup}{i}"));
         sources.map_or(String::new(), |mode| mode.element(&class, &lookup, adjacencies, "INTERFACES main"))
     };
-    let check4 = check("CheckReversePath", "vrpf", "vrt", "main");
-    let check6 = check("CheckIP6ReversePath", "vrpf6_", "vrt6_", "main6");
-    let [first4, first6] = if sources.is_some() { ["vrpf", "vrpf6_"] } else { ["vrt", "vrt6_"] };
+    let [.., name4, name6] = CHECKS;
+    let check4 = check("CheckReversePath", name4, "vrt", "main");
+    let check6 = check("CheckIP6ReversePath", name6, "vrt6_", "main6");
+    let [first4, first6] = if sources.is_some() { [name4, name6] } else { ["vrt", "vrt6_"] };
     format!(
         "// Of VLANs on {name}: with one tag, with two.\n\
          class{i}[4], class{i}[5] -> vlan{i} :: FindInterface(PORT {number}, INTERFACES main);\n\
