@@ -4,6 +4,7 @@ mod adjacency_rewrite;
 mod arp_querier;
 mod arp_responder;
 mod arp_table;
+mod divert_returning;
 mod drop_broadcasts;
 mod ether_encap;
 mod ether_mirror;
@@ -27,6 +28,7 @@ pub use adjacency_rewrite::AdjacencyRewrite;
 pub use arp_querier::ARPQuerier;
 pub use arp_responder::ARPResponder;
 pub use arp_table::ARPTable;
+pub use divert_returning::DivertReturning;
 pub use drop_broadcasts::DropBroadcasts;
 pub use ether_encap::EtherEncap;
 pub use ether_mirror::EtherMirror;
@@ -44,6 +46,7 @@ pub(crate) static CLASSES: &[&dyn AnyClass] = &[
     &of::<ARPResponder>(),
     &of::<ARPTable>(),
     &of::<AdjacencyRewrite>(),
+    &of::<DivertReturning>(),
     &of::<DropBroadcasts>(),
     &of::<EtherEncap>(),
     &of::<EtherMirror>(),

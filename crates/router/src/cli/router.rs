@@ -49,6 +49,10 @@ pub struct RouterArgs {
     #[arg(long, value_name = "MODE")]
     rpf: Option<ReversePath>,
 
+    /// Have Linux tell senders of a better way than back out of the interface that their packets come in by (ICMP redirects)
+    #[arg(long)]
+    redirects: bool,
+
     /// Where the control side runs [default: process]
     #[arg(long, value_name = "MODE")]
     control: Option<Mode>,
@@ -78,6 +82,7 @@ impl RouterArgs {
             cpus: self.cpus.clone().map(|list| list.0).or(file.cpus),
             fpm: self.fpm.or(file.fpm),
             rpf: self.rpf.or(file.rpf),
+            redirects: self.redirects || file.redirects,
             control: self.control.or(file.control),
             http: self.http.or(file.http),
             punt: file.punt,
@@ -116,7 +121,7 @@ pub fn router(args: &RouterArgs) -> Done {
     let found = settings.ports.iter().enumerate().map(|(i, name)| Port::find(name, i));
     let ports: Vec<Port> = found.collect::<Result<_, _>>().map_err(failed)?;
     let mode = settings.control.unwrap_or_default();
-    let text = linux::text(&ports, settings.punt, settings.rpf);
+    let text = linux::text(&ports, settings.punt, settings.extras());
     if args.print_config {
         let mut out = Output::stdout();
         out.text(&text);

@@ -10,7 +10,7 @@
 use super::MOST_WORKERS;
 use super::run::{http_address, processors};
 use crate::config::Reported;
-use crate::linux::{Mode, PuntLimits, ReversePath};
+use crate::linux::{Extras, Mode, PuntLimits, ReversePath};
 use crate::toml_file::{self, Reader, Value, repeated};
 use clap::ValueEnum;
 use lang::Diagnostic;
@@ -31,6 +31,8 @@ pub struct Settings {
     pub fpm: Option<SocketAddr>,
     /// Which sources packets may have.
     pub rpf: Option<ReversePath>,
+    /// Whether Linux sends redirects.
+    pub redirects: bool,
     /// Where the control side runs.
     pub control: Option<Mode>,
     /// Where HTTP is served.
@@ -41,7 +43,8 @@ pub struct Settings {
     pub eal: Vec<String>,
 }
 
-const SETTINGS: [&str; 9] = ["ports", "workers", "cpus", "fpm", "rpf", "control", "http", "eal", "punt"];
+const SETTINGS: [&str; 10] =
+    ["ports", "workers", "cpus", "fpm", "rpf", "redirects", "control", "http", "eal", "punt"];
 const KINDS: [&str; 3] = ["protocols", "neighbours", "others"];
 
 impl Settings {
@@ -63,6 +66,11 @@ impl Settings {
 }
 
 impl Settings {
+    /// What packets pass beside what all pass.
+    pub fn extras(&self) -> Extras {
+        Extras { sources: self.rpf, redirects: self.redirects }
+    }
+
     /// What differs from others and cannot change in a router that runs with these.
     pub fn fixed_differences(&self, other: &Settings) -> Vec<&'static str> {
         let same = [
@@ -72,6 +80,7 @@ impl Settings {
             self.fpm == other.fpm || self.control.unwrap_or_default() == Mode::Process,
             // Without it there is nothing that checks, not even something that lets all pass.
             self.rpf.is_some() || other.rpf.is_none_or(|mode| mode == ReversePath::Off),
+            self.redirects == other.redirects,
             self.control == other.control,
             true,
             self.eal == other.eal,
@@ -108,6 +117,10 @@ impl Settings {
                 "cpus" => settings.cpus = reader.word("cpus", value, processors).map(|list| list.0),
                 "fpm" => settings.fpm = reader.word("fpm", value, fpm_address),
                 "rpf" => settings.rpf = reader.word("rpf", value, reverse_path),
+                "redirects" => match value.get_ref().as_bool() {
+                    Some(redirects) => settings.redirects = redirects,
+                    None => reader.wrong_type("redirects", "true or false", value),
+                },
                 "control" => settings.control = reader.word("control", value, mode),
                 "http" => settings.http = reader.word("http", value, http_address),
                 "eal" => {
@@ -169,7 +182,7 @@ mod tests {
 
     #[test]
     fn everything_that_may_be_said() {
-        let text = "ports = ['eth1', \"eth2.100\"]\nworkers = 0x2\ncpus = '2,4-5'\nfpm = '[::1]:2620'\nrpf = 'loose'\ncontrol = 'thread'\n\
+        let text = "ports = ['eth1', \"eth2.100\"]\nworkers = 0x2\ncpus = '2,4-5'\nfpm = '[::1]:2620'\nrpf = 'loose'\nredirects = true\ncontrol = 'thread'\n\
                     http = '8080'\n\
                     eal = ['--no-huge']\n[punt]\nprotocols = 0\nneighbours = 1_000\n";
         let expected = Settings {
@@ -178,6 +191,7 @@ mod tests {
             cpus: Some(vec![2, 4, 5]),
             fpm: Some("[::1]:2620".parse().unwrap()),
             rpf: Some(ReversePath::Loose),
+            redirects: true,
             control: Some(Mode::Thread),
             http: Some("127.0.0.1:8080".parse().unwrap()),
             punt: PuntLimits { protocols: Some(0), neighbours: Some(1000), others: None },
@@ -190,7 +204,7 @@ mod tests {
     #[test]
     fn all_mistakes_at_once() {
         let text = "prots = ['eth1']\nports = ['eth1', 2, 'eth1', 'a b']\nworkers = 257\ncpus = [1]\nfpm = '::1:2620'\n\
-                    http = 'x'\neal = '-n'\nrpf = 'Loose'\ncontrol = 'none'\ntimeout = 3\n[punt]\nother = 1\nneighbours = -1\nprotocols = 'many'\n";
+                    http = 'x'\neal = '-n'\nrpf = 'Loose'\ncontrol = 'none'\ntimeout = 3\nredirects = 1\n[punt]\nother = 1\nneighbours = -1\nprotocols = 'many'\n";
         assert_eq!(
             mistakes(text),
             [
@@ -207,9 +221,10 @@ mod tests {
                 "r.toml:8:7: error: `rpf` is strict, loose or off",
                 "r.toml:9:11: error: `control` is process or thread",
                 "r.toml:10:1: error: no setting `timeout`",
-                "r.toml:12:1: error: no kind of packets `other`; did you mean `others`?",
-                "r.toml:13:14: error: `neighbours` is a whole number from 0 to 4294967295",
-                "r.toml:14:13: error: `protocols` is a whole number from 0 to 4294967295, not a string",
+                "r.toml:11:13: error: `redirects` is true or false, not an integer",
+                "r.toml:13:1: error: no kind of packets `other`; did you mean `others`?",
+                "r.toml:14:14: error: `neighbours` is a whole number from 0 to 4294967295",
+                "r.toml:15:13: error: `protocols` is a whole number from 0 to 4294967295, not a string",
             ]
         );
         assert_eq!(mistakes("punt = 3\n"), ["r.toml:1:8: error: `punt` is a table, not an integer"]);

@@ -4,6 +4,7 @@ mod backup;
 mod control_side;
 mod multipath;
 mod narrow;
+mod redirects;
 mod reference;
 mod reverse_path;
 mod service;
