@@ -7,7 +7,7 @@ use control::netlink::{
 };
 use control::{BLACKHOLE, Model, PUNT, Publisher, Tables, object_number, set_number};
 use epoch::Reader;
-use fib::{Adjacency, LinearTable, NextHop, Prefix4};
+use fib::{Adjacency, LinearTable, NextHop, NextHopId, Prefix4};
 
 /// Interfaces 11 and 12 are ports 0 and 1, interface 13 is none.
 struct World {
@@ -47,6 +47,18 @@ impl World {
     fn route_of(&mut self, table: u32, prefix: &str, metric: u32, kind: Kind, hops: Hops) {
         let prefix = prefix.parse().unwrap();
         let route = Route { table, prefix, metric, tos: 0, protocol: 4, kind, hops, mtu: None };
+        self.tell(Message::Route4(Action::Add, route));
+    }
+
+    fn mtu(&mut self, index: u32, mtu: u32) {
+        let link = Link { mtu, ..self.model.links.get(index).unwrap().clone() };
+        self.tell(Message::Link(Action::Add, link));
+    }
+
+    /// A route with an MTU.
+    fn narrow(&mut self, prefix: &str, metric: u32, hops: Hops, mtu: u32) {
+        let (table, prefix, kind) = (MAIN_TABLE, prefix.parse().unwrap(), Kind::Unicast);
+        let route = Route { table, prefix, metric, tos: 0, protocol: 4, kind, hops, mtu: Some(mtu) };
         self.tell(Message::Route4(Action::Add, route));
     }
 
@@ -359,4 +371,90 @@ fn ports_come_and_go() {
     // A number that no output can have changes nothing.
     world.publisher.set_port(1 << 16, 13);
     assert_eq!(world.publisher.twin(1 << 16), None);
+}
+
+/// A world whose ports have an MTU of 1,500 bytes, and whose neighbours are known.
+fn world_of_1500() -> World {
+    let mut world = World::new();
+    [11, 12].into_iter().for_each(|index| world.mtu(index, 1500));
+    world.neighbour(Action::Add, 11, [10, 0, 11, 1], 2);
+    world.neighbour(Action::Add, 12, [10, 0, 12, 2], 2);
+    world.neighbour(Action::Add, 12, [10, 0, 12, 9], 2);
+    world
+}
+
+#[test]
+fn routes_with_an_mtu_of_their_own_have_next_hops_with_it() {
+    let mut world = world_of_1500();
+    world.narrow("20.1.0.0/16", 0, Hops::One(via(11, 1)), 1400);
+    world.narrow("20.2.0.0/16", 0, Hops::One(via(11, 1)), 1500);
+    world.narrow("20.3.0.0/16", 0, Hops::One(via(13, 1)), 1280);
+    world.narrow("10.0.12.0/24", 0, Hops::One(Hop { gateway: None, link: 12 }), 1280);
+    world.publish();
+    let wide = NextHop { gateway: via(11, 1).gateway, port: 0 };
+    let hops = ["20.1.0.0/16", "20.2.0.0/16"].map(|prefix| world.hop(prefix));
+    assert_eq!(hops, [Some(wide.narrowed(1400)), Some(wide)]);
+    let network = NextHop { gateway: None, port: 1 };
+    let neighbour = NextHop { gateway: Some([10, 0, 12, 9].into()), port: 1 };
+    assert_eq!(world.hop("10.0.12.0/24"), Some(network.narrowed(1280)));
+    assert_eq!(world.hop("10.0.12.9/32"), Some(neighbour.narrowed(1280)));
+    assert_eq!(world.hop("20.3.0.0/16").unwrap().port, PUNT);
+    // All that frames need is the neighbour of the wide one.
+    let numbers = world.tables.routes4.numbers(&[wide.narrowed(1400), wide]).unwrap();
+    let longest = |world: &World| {
+        let forwarding = world.tables.adjacencies4.read(&world.reader);
+        [0, 1].map(|n| forwarding.longest(NextHopId::bits(numbers.get(n).copied())))
+    };
+    assert_eq!(longest(&world), [Some(1400), Some(1500)]);
+    world.neighbour(Action::Remove, 11, [10, 0, 11, 1], 2);
+    world.publish();
+    assert_eq!(longest(&world), [None, None]);
+    // The link is as narrow as the route.
+    world.mtu(11, 1400);
+    world.publish();
+    assert_eq!(world.hop("20.1.0.0/16"), Some(wide));
+}
+
+#[test]
+fn sets_may_be_narrower_than_their_ports() {
+    let mut world = world_of_1500();
+    world.object(7, ObjectTarget::Hop(via(12, 2)));
+    let both = || Hops::Many([(via(11, 1), 1), (via(12, 2), 1)].into());
+    world.narrow("20.3.0.0/16", 0, both(), 1300);
+    world.route("20.4.0.0/16", 0, both());
+    world.narrow("20.5.0.0/16", 0, Hops::Object(7), 1300);
+    world.route("20.6.0.0/16", 0, Hops::Object(7));
+    world.narrow("20.7.0.0/16", 10, Hops::One(via(11, 1)), 1400);
+    world.route("20.7.0.0/16", 20, Hops::One(via(12, 2)));
+    world.publish();
+    // Ports of members, and longest packets where they are not the ports'.
+    let members = |world: &World, prefix: &str| {
+        let all = world.tables.routes4.next_hop_list();
+        let group = world.tables.adjacencies4.group(world.hop(prefix).unwrap()).unwrap();
+        let hops = group.members().iter().map(|member| all[member.hop.index()]);
+        let mut members: Vec<_> = hops.map(|hop| (hop.widened().port, hop.mtu())).collect();
+        members.sort_unstable();
+        members
+    };
+    let sets = ["20.3.0.0/16", "20.4.0.0/16", "20.5.0.0/16", "20.7.0.0/16"];
+    assert_eq!(
+        sets.map(|prefix| members(&world, prefix)),
+        [
+            vec![(0, Some(1300)), (1, Some(1300))],
+            vec![(0, None), (1, None)],
+            vec![(1, Some(1300))],
+            vec![(0, Some(1400))]
+        ]
+    );
+    assert_eq!(object_number(world.hop("20.6.0.0/16").unwrap().port), Some(7));
+    // A change of the object changes no route; the backup is as wide as its own route.
+    let before = world.publisher.counts.route_changes;
+    world.object(7, ObjectTarget::Hop(via(11, 1)));
+    world.neighbour(Action::Add, 11, [10, 0, 11, 1], 0x20);
+    world.publish();
+    assert_eq!(
+        ["20.5.0.0/16", "20.7.0.0/16"].map(|prefix| members(&world, prefix)),
+        [vec![], vec![(1, None)]]
+    );
+    assert_eq!(world.publisher.counts.route_changes, before);
 }

@@ -108,7 +108,9 @@ pub struct Forwarding {
     groups: Vec<Arc<HopGroup>>,
     /// Longest packet by interface, in bytes from the network header on; what is not here has no limit.
     mtus: Vec<u16>,
-    /// The least of `mtus`; [`u16::MAX`] if there is none.
+    /// Longest packet by number, of next hops that are narrower than their interface; 0 of others. Empty if there are none.
+    narrow: Vec<u16>,
+    /// The least of `mtus` and `narrow`; [`u16::MAX`] if there is none.
     least_mtu: u16,
     /// See [`Adjacencies::set_links`].
     seed: u32,
@@ -152,6 +154,14 @@ impl Forwarding {
         let adjacency =
             self.list.get(number as usize).filter(|adjacency| adjacency.output == Adjacency::GROUP)?;
         adjacency.group().and_then(|index| self.groups.get(index)).map(|group| group.members())
+    }
+
+    /// The longest packet for the next hop with this number, in bytes from the network header on, if frames can be made
+    /// to it: that of its interface, or a lesser one [of its own](NextHop::mtu).
+    pub fn longest(&self, number: u32) -> Option<u16> {
+        let adjacency = self.list.get(number as usize).filter(|adjacency| adjacency.is_usable())?;
+        let own = self.narrow.get(number as usize).copied().filter(|mtu| *mtu > 0);
+        Some(self.mtu(adjacency.interface()).min(own.unwrap_or(u16::MAX)))
     }
 
     /// The length in bytes, from the network header on, up to which no packet is too long for any output.
@@ -310,14 +320,25 @@ impl Known {
                 // There are fewer groups than next hops, which are fewer than 2^24.
                 return Adjacency::of_group(groups.len() as u32 - 1);
             }
-            self.adjacencies.get(hop).copied().unwrap_or(Adjacency::UNRESOLVED)
+            let known = self.adjacencies.get(hop).or_else(|| self.adjacencies.get(&hop.widened()));
+            known.copied().unwrap_or(Adjacency::UNRESOLVED)
         };
         let mut list = vec![Adjacency::UNRESOLVED];
         list.extend(hops.iter().map(&mut of));
         list.resize(list.len().max(least), Adjacency::UNRESOLVED);
-        let least_mtu = self.mtus.iter().copied().min().unwrap_or(u16::MAX);
+        let narrow = narrow(hops);
+        let least_mtu = self.mtus.iter().chain(narrow.iter().filter(|mtu| **mtu > 0)).copied().min();
+        let least_mtu = least_mtu.unwrap_or(u16::MAX);
         let more = !groups.is_empty() || least_mtu < u16::MAX;
-        Forwarding { list, groups, mtus: self.mtus.clone(), least_mtu, seed: self.seed, more }
+        Forwarding { list, groups, mtus: self.mtus.clone(), narrow, least_mtu, seed: self.seed, more }
+    }
+}
+
+/// See [`Forwarding::narrow`].
+fn narrow(hops: &[NextHop]) -> Vec<u16> {
+    match hops.iter().any(|hop| hop.mtu().is_some()) {
+        true => std::iter::once(0).chain(hops.iter().map(|hop| hop.mtu().unwrap_or(0))).collect(),
+        false => Vec::new(),
     }
 }
 
@@ -390,6 +411,21 @@ mod tests {
         all.set_links(&[9000, 1500], 0, &[]);
         let now = all.read(&reader);
         assert_eq!((now.least_mtu(), [0, 1, 2].map(|i| now.mtu(i))), (1500, [9000, 1500, u16::MAX]));
+    }
+
+    #[test]
+    fn narrow_next_hops_share_their_neighbour_with_wide_ones() {
+        let (all, reader) = (Adjacencies::default(), Reader::new());
+        let hops = [hop(1), hop(1).narrowed(1300), hop(1).narrowed(9000), hop(2).narrowed(1300)];
+        all.set_links(&[9000, 1500], 0, &hops);
+        assert_eq!((all.read(&reader).least_mtu(), all.read(&reader).longest(2)), (1300, None));
+        all.change(set(&[(hop(1), Some(adjacency(1)))]), &hops);
+        let now = all.read(&reader);
+        assert_eq!(now.list()[1..], [adjacency(1), adjacency(1), adjacency(1), Adjacency::UNRESOLVED]);
+        let longest = [0, 1, 2, 3, 4, 99].map(|number| now.longest(number));
+        assert_eq!(longest, [None, Some(1500), Some(1300), Some(1500), None, None]);
+        all.change(set(&[(hop(1), None)]), &hops);
+        assert_eq!(all.read(&reader).longest(2), None);
     }
 
     #[test]

@@ -38,6 +38,7 @@ mod interfaces;
 mod linear;
 mod lookup;
 mod mrt;
+mod narrow;
 mod next_hop;
 mod poptrie;
 mod prefix;

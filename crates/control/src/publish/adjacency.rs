@@ -70,7 +70,7 @@ impl<A: In> Half<'_, A> {
                     news.groups.push((standing_for(OBJECTS + id), None));
                 }
                 Some(_) => {}
-                None => news.groups.extend(self.group(view, &[Tier::Object(*id)], OBJECTS + id)),
+                None => news.groups.extend(self.group(view, &[Tier::of_object(*id)], OBJECTS + id)),
             }
         }
         let used = view.sets::<A>().used();

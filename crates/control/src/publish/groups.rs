@@ -24,10 +24,26 @@ pub type Ways = Box<[(Hop, u32)]>;
 
 /// The ways of one route.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub enum Tier {
-    /// That stand in it.
+pub struct Tier {
+    /// Where they stand.
+    pub to: To,
+    /// The route's MTU, if it is below that of an interface of theirs.
+    pub mtu: Option<u16>,
+}
+
+impl Tier {
+    /// The ways of a next-hop object in full width.
+    pub fn of_object(id: u32) -> Tier {
+        Tier { to: To::Object(id), mtu: None }
+    }
+}
+
+/// Where the ways of a route stand.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum To {
+    /// In itself.
     Ways(Ways),
-    /// Those of a next-hop object.
+    /// In a next-hop object.
     Object(u32),
 }
 
@@ -112,7 +128,7 @@ impl Sets {
     /// The port number that stands for these ways, which lead out of `ports`; `None` when there are no numbers left.
     pub fn port(&mut self, mut tiers: Tiers, ports: &BTreeMap<u32, u32>) -> Option<u32> {
         for tier in &mut tiers {
-            if let Tier::Ways(ways) = tier {
+            if let To::Ways(ways) = &mut tier.to {
                 ways.sort_unstable();
             }
         }
@@ -121,7 +137,7 @@ impl Sets {
         }
         // Those that win are in use unless something is down.
         let known = match tiers.first() {
-            Some(Tier::Ways(ways)) => self.recognize(ways, ports),
+            Some(Tier { to: To::Ways(ways), mtu }) => self.recognize(ways, *mtu, ports),
             _ => None,
         };
         let port = match known {
@@ -137,13 +153,14 @@ impl Sets {
         Some(port)
     }
 
-    fn recognize(&mut self, ways: &Ways, ports: &BTreeMap<u32, u32>) -> Option<u32> {
+    fn recognize(&mut self, ways: &Ways, mtu: Option<u16>, ports: &BTreeMap<u32, u32>) -> Option<u32> {
         if self.found.is_empty() {
             return None;
         }
         let mut members: Vec<(NextHop, u32)> = Vec::new();
         for (hop, weight) in ways {
-            add(&mut members, NextHop { gateway: hop.gateway, port: *ports.get(&hop.link)? }, *weight);
+            let hop = NextHop { gateway: hop.gateway, port: *ports.get(&hop.link)? };
+            add(&mut members, narrowed(hop, mtu), *weight);
         }
         members.sort_unstable();
         let port = self.found.remove(&members[..])?;
@@ -190,6 +207,11 @@ impl Sets {
     }
 }
 
+/// The next hop for packets of routes with this MTU.
+pub fn narrowed(hop: NextHop, mtu: Option<u16>) -> NextHop {
+    mtu.map_or(hop, |mtu| hop.narrowed(mtu))
+}
+
 /// Adds a way to others, with the weight of both if it is one of them.
 fn add(hops: &mut Vec<(NextHop, u32)>, hop: NextHop, weight: u32) {
     match hops.iter_mut().find(|(other, _)| *other == hop) {
@@ -224,9 +246,9 @@ impl View<'_> {
 
     /// The ways of a tier.
     fn ways(&self, tier: &Tier) -> Vec<(Hop, u32)> {
-        match tier {
-            Tier::Ways(ways) => ways.to_vec(),
-            Tier::Object(id) => self.members(*id),
+        match &tier.to {
+            To::Ways(ways) => ways.to_vec(),
+            To::Object(id) => self.members(*id),
         }
     }
 
@@ -250,7 +272,7 @@ impl<A: In> Half<'_, A> {
         for tier in tiers {
             let ways = view.ways(tier);
             most = most.max(ways.len());
-            found.push(self.usable(view, &ways));
+            found.push(self.usable(view, &ways, tier.mtu));
         }
         let members = choose(&found, old.as_ref());
         let new = changed(old.as_ref(), members, most);
@@ -258,7 +280,7 @@ impl<A: In> Half<'_, A> {
     }
 
     /// Those of these ways that can be used.
-    fn usable(&mut self, view: &View<'_>, ways: &[(Hop, u32)]) -> Usable {
+    fn usable(&mut self, view: &View<'_>, ways: &[(Hop, u32)], mtu: Option<u16>) -> Usable {
         let mut hops: Vec<(NextHop, u32)> = Vec::new();
         let mut is_dead = true;
         for (hop, weight) in ways {
@@ -274,7 +296,7 @@ impl<A: In> Half<'_, A> {
                 continue;
             }
             is_dead = false;
-            add(&mut hops, NextHop { gateway: Some(gateway), port: *out }, *weight);
+            add(&mut hops, narrowed(NextHop { gateway: Some(gateway), port: *out }, mtu), *weight);
         }
         let names: Vec<NextHop> = hops.iter().map(|(hop, _)| *hop).collect();
         // Without numbers for them there is no group: packets are Linux's.

@@ -3,11 +3,13 @@
 //! Next hops are (gateway, port). Beside those of real ports there are some that stand for something else:
 //! - [`PUNT`]: the packet is for Linux, as it came. It never has an adjacency. Without a gateway there is no route that
 //!   leads anywhere (none, one to ourselves, one that refuses). With the gateway 0.0.0.0, which is nobody's, Linux has a
-//!   route out of an interface that is no port; the same gateway and a port mean a route that Linux serves out of it.
+//!   route out of an interface that is no port.
 //! - [`BLACKHOLE`]: the packet is lost.
 //! - [`object_number`]: a next-hop object. Routes over an object name only the object, so that a change of it is a change
 //!   of one adjacency, or of one group, however many routes there are.
 //! - [`set_number`]: the ways of a route with several, likewise.
+//!
+//! Routes with an MTU of their own have next hops with it ([`NextHop::mtu`]), and sets with such members.
 //!
 //! A neighbour of a connected network becomes a route of its own; the rest of the network has a next hop without an
 //! adjacency, so that packets to neighbours that are not known go to Linux, which finds them out.

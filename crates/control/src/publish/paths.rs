@@ -1,6 +1,6 @@
 //! What a route comes to: a next hop of a table.
 
-use super::groups::{AllSets, Tier, Tiers, standing_for};
+use super::groups::{AllSets, Tier, Tiers, To, narrowed, standing_for};
 use super::interfaces::Places;
 use super::{BLACKHOLE, OBJECTS, PUNT, elsewhere, punt};
 use crate::kernel::{Entry, Model, Routes, ways};
@@ -140,17 +140,16 @@ impl View<'_> {
 
     /// The ways of a route that can be the backup of another, or have one: all lead to gateways out of ports.
     fn tier(&self, entry: &Entry) -> Option<Tier> {
-        if entry.kind != Kind::Unicast || self.is_narrow(entry) {
+        if entry.kind != Kind::Unicast {
             return None;
         }
-        match &entry.hops {
+        let to = match &entry.hops {
             Hops::None => None,
-            Hops::One(hop) => self.is_ours(hop).then(|| Tier::Ways([(*hop, 1)].into())),
-            Hops::Many(hops) => {
-                hops.iter().all(|(hop, _)| self.is_ours(hop)).then(|| Tier::Ways(hops.clone()))
-            }
-            Hops::Object(id) => self.is_indirect(*id).then_some(Tier::Object(*id)),
-        }
+            Hops::One(hop) => self.is_ours(hop).then(|| To::Ways([(*hop, 1)].into())),
+            Hops::Many(hops) => hops.iter().all(|(hop, _)| self.is_ours(hop)).then(|| To::Ways(hops.clone())),
+            Hops::Object(id) => self.is_indirect(*id).then_some(To::Object(*id)),
+        };
+        Some(Tier { to: to?, mtu: self.own_mtu(entry) })
     }
 
     /// The next hop of a route; `None` if it cannot be used, so that the next one of its prefix is.
@@ -159,44 +158,42 @@ impl View<'_> {
             Kind::Blackhole => Some(NextHop { gateway: None, port: BLACKHOLE }),
             // Linux has the same route, and answers as it says.
             Kind::Local | Kind::Unreachable | Kind::Prohibit | Kind::Throw => Some(punt()),
-            // Linux knows how to refuse or cut what is longer than the route allows.
-            Kind::Unicast if self.is_narrow(entry) => Some(self.left_to_linux(entry)),
-            Kind::Unicast => match &entry.hops {
-                Hops::None => Some(punt()),
-                Hops::One(hop) => self.of_hop(hop),
-                Hops::Many(hops) => self.of_many::<A>(hops),
-                Hops::Object(id) => self.of_object(*id),
-            },
+            Kind::Unicast => {
+                let mtu = self.own_mtu(entry);
+                let hop = match &entry.hops {
+                    Hops::None => punt(),
+                    Hops::One(hop) => self.of_hop(hop)?,
+                    Hops::Many(hops) => self.of_many::<A>(hops, mtu)?,
+                    Hops::Object(id) => self.of_object::<A>(*id, mtu)?,
+                };
+                Some(narrowed(hop, mtu))
+            }
         }
     }
 
-    /// True if the route allows only packets that are shorter than those of a link that it leads to.
-    fn is_narrow(&self, entry: &Entry) -> bool {
-        let Some(mtu) = entry.mtu.filter(|mtu| *mtu > 0) else { return false };
+    /// The route's MTU, if it allows only packets that are shorter than those of a link that it leads to.
+    fn own_mtu(&self, entry: &Entry) -> Option<u16> {
+        let mtu = entry.mtu.filter(|mtu| *mtu > 0)?;
         let is_wide = |hop: &Hop| self.kernel.links.get(hop.link).is_some_and(|link| link.mtu > mtu);
-        match &entry.hops {
+        let is_narrow = match &entry.hops {
             Hops::Object(id) => self.members(*id).iter().any(|(hop, _)| is_wide(hop)),
             hops => ways(hops).any(|(hop, _)| is_wide(&hop)),
-        }
+        };
+        is_narrow.then(|| u16::try_from(mtu).unwrap_or(u16::MAX))
     }
 
-    /// The next hop of a route whose packets Linux sends out of a port: nobody is its neighbour, but its port is right.
-    fn left_to_linux(&self, entry: &Entry) -> NextHop {
-        let link = match &entry.hops {
-            Hops::Object(id) => self.members(*id).first().map(|(hop, _)| hop.link),
-            hops => ways(hops).next().map(|(hop, _)| hop.link),
-        };
-        let port = link.and_then(|link| self.ports.get(&link)).copied();
-        port.map_or(elsewhere(), |port| NextHop { port, ..elsewhere() })
+    /// The next hop that stands for the ways of one route, all of which lead to gateways out of ports.
+    fn set<A: In>(&self, to: To, mtu: Option<u16>) -> Option<NextHop> {
+        self.sets::<A>().port([Tier { to, mtu }].into(), self.ports).map(standing_for)
     }
 
     /// Ways that share the traffic, if all lead to gateways out of ports; else the first that can be used.
-    fn of_many<A: In>(&self, hops: &[(Hop, u32)]) -> Option<NextHop> {
+    fn of_many<A: In>(&self, hops: &[(Hop, u32)], mtu: Option<u16>) -> Option<NextHop> {
         let first = || self.first(hops.iter().map(|(hop, _)| *hop));
         if !hops.iter().all(|(hop, _)| self.is_ours(hop)) {
             return first();
         }
-        self.sets::<A>().port([Tier::Ways(hops.into())].into(), self.ports).map(standing_for).or_else(first)
+        self.set::<A>(To::Ways(hops.into()), mtu).or_else(first)
     }
 
     fn of_hop(&self, hop: &Hop) -> Option<NextHop> {
@@ -220,13 +217,18 @@ impl View<'_> {
         self.kernel.links.get(hop.link).is_some_and(|link| link.up)
     }
 
-    fn of_object(&self, id: u32) -> Option<NextHop> {
+    fn of_object<A: In>(&self, id: u32, mtu: Option<u16>) -> Option<NextHop> {
+        let first = || self.first(self.members(id).iter().map(|(hop, _)| *hop));
         if self.is_indirect(id) {
-            return Some(standing_for(OBJECTS + id));
+            // The object's own adjacency or group is that of routes of full width.
+            return match mtu {
+                None => Some(standing_for(OBJECTS + id)),
+                Some(_) => self.set::<A>(To::Object(id), mtu).or_else(first),
+            };
         }
         match self.routes.next_hops.get(id)? {
             ObjectTarget::Blackhole => Some(standing_for(BLACKHOLE)),
-            _ => self.first(self.members(id).iter().map(|(hop, _)| *hop)),
+            _ => first(),
         }
     }
 
@@ -279,14 +281,11 @@ impl View<'_> {
             .into_iter()
             .filter_map(|(model, table)| A::of(model).lookup(table, addr))
             .max_by_key(|(prefix, _)| prefix.len());
-        let NextHop { gateway: None, port } = longest.and_then(|(_, entry)| self.of_entry::<A>(entry))?
-        else {
-            return None;
-        };
-        let link = self.link(port)?;
+        let network = longest.and_then(|(_, entry)| self.of_entry::<A>(entry))?;
+        let link = self.link(network.widened().port).filter(|_| network.gateway.is_none())?;
         let ip = addr.to_ip();
         self.kernel.neighbours.get((link, ip))?.usable()?;
-        Some(NextHop { gateway: Some(ip), port })
+        Some(NextHop { gateway: Some(ip), ..network })
     }
 
     /// True if neighbours of this family may be in the way of a change of `prefix`.

@@ -16,8 +16,8 @@
 //!   neighbours of Linux in `main`.
 //! - `INTERFACES`: a name; those of its interfaces that are VLANs have tags, which stand in frames to neighbours there.
 //!   `routebricks router` publishes the VLANs of Linux in `main`.
-//! - `TOO_LONG`: output for packets longer than the MTU of the interface that they would leave by, as they came. Only
-//!   adjacencies of `routebricks router` have MTUs. Default: they are lost.
+//! - `TOO_LONG`: output for packets longer than the MTU of the interface that they would leave by, or of their route, as they
+//!   came. Only adjacencies of `routebricks router` have MTUs. Default: they are lost.
 //! - `UNRESOLVED`: output for packets whose next hop is none of the `ADJACENCY`s, as they came. Default: they are lost.
 //! - `ONE_OUTPUT`: true = all packets leave by output 0, for `ClusterSwitch`; the ports of adjacencies are then no outputs,
 //!   and tags are left to it. Default false.

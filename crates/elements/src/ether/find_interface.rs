@@ -195,30 +195,35 @@ impl FindInterface {
         });
         text
     }
+}
 
-    /// The interface of a frame, and the offset of the EtherType behind its tags.
-    #[inline]
-    fn find(&self, frame: &[u8], map: &InterfaceMap) -> Result<(u32, usize), Loss> {
-        let (mut number, mut at) = (u32::from(self.port), ETHERTYPE);
-        while at <= ETHERTYPE + Tags::MOST_BYTES - TAG_LEN {
-            let [a, b, c, d] = frame.get(at..).and_then(|rest| rest.first_chunk()).copied().ok_or(SHORT)?;
-            let (protocol, tag) = (u16::from_be_bytes([a, b]), u16::from_be_bytes([c, d]));
-            if ![Tags::CUSTOMER, Tags::SERVICE].contains(&protocol) {
-                break;
-            }
-            let id = tag & 0xfff;
-            if id != 0 {
-                number = match map.above(number, protocol, id) {
-                    Some(number) => number,
-                    // Nobody has told of any interface: tags are Linux's.
-                    None if map.is_empty() => return Ok((self.port.into(), at)),
-                    None => return Err(UNKNOWN_VLAN),
-                };
-            }
-            at += TAG_LEN;
+/// The interface of a frame from a port, and the offset of the EtherType behind its tags.
+#[inline]
+fn find(port: u16, frame: &[u8], map: &InterfaceMap) -> Result<(u32, usize), Loss> {
+    let (mut number, mut at) = (u32::from(port), ETHERTYPE);
+    while at <= ETHERTYPE + Tags::MOST_BYTES - TAG_LEN {
+        let [a, b, c, d] = frame.get(at..).and_then(|rest| rest.first_chunk()).copied().ok_or(SHORT)?;
+        let (protocol, tag) = (u16::from_be_bytes([a, b]), u16::from_be_bytes([c, d]));
+        if ![Tags::CUSTOMER, Tags::SERVICE].contains(&protocol) {
+            break;
         }
-        Ok((number, at))
+        let id = tag & 0xfff;
+        if id != 0 {
+            number = match map.above(number, protocol, id) {
+                Some(number) => number,
+                // Nobody has told of any interface: tags are Linux's.
+                None if map.is_empty() => return Ok((port.into(), at)),
+                None => return Err(UNKNOWN_VLAN),
+            };
+        }
+        at += TAG_LEN;
     }
+    Ok((number, at))
+}
+
+/// The interface of a frame from a port.
+pub(super) fn interface_of(port: u16, frame: &[u8], map: &InterfaceMap) -> Option<u32> {
+    find(port, frame, map).ok().map(|(number, _)| number)
 }
 
 /// Where a frame goes whose EtherType is at this offset.
@@ -253,7 +258,7 @@ impl Element for LocalFindInterface {
         let (shared, worker) = (&*self.shared, self.worker);
         let map = shared.interfaces.read(cx.reader);
         out.split(batch, |packet: &mut Packet| {
-            let (number, at) = match shared.find(packet.data(), map) {
+            let (number, at) = match find(shared.port, packet.data(), map) {
                 Ok(found) => found,
                 Err(loss) => return Way::Lost(loss),
             };

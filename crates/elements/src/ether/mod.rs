@@ -5,6 +5,7 @@ mod arp_querier;
 mod arp_responder;
 mod arp_table;
 mod asked;
+mod divert_returning;
 mod drop_broadcasts;
 mod effects;
 mod ether_encap;
@@ -29,6 +30,7 @@ pub use adjacency_rewrite::AdjacencyRewrite;
 pub use arp_querier::ARPQuerier;
 pub use arp_responder::ARPResponder;
 pub use arp_table::ARPTable;
+pub use divert_returning::DivertReturning;
 pub use drop_broadcasts::DropBroadcasts;
 pub use ether_encap::EtherEncap;
 pub use ether_mirror::EtherMirror;
@@ -46,6 +48,7 @@ pub(crate) static CLASSES: &[&dyn AnyClass] = &[
     &of::<ARPResponder>(),
     &of::<ARPTable>(),
     &of::<AdjacencyRewrite>(),
+    &of::<DivertReturning>(),
     &of::<DropBroadcasts>(),
     &of::<EtherEncap>(),
     &of::<EtherMirror>(),

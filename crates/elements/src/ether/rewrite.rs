@@ -273,7 +273,7 @@ fn addresses(adjacency: &Adjacency) -> String {
 
 /// `port gateway|-`.
 fn hop_text(hop: &NextHop) -> String {
-    format!("{} {}", hop.port, hop.gateway.map_or("-".to_owned(), |g| g.to_string()))
+    format!("{} {}", hop.widened().port, hop.gateway.map_or("-".to_owned(), |g| g.to_string()))
 }
 
 impl<N: Network> NextHops<N> {
@@ -416,9 +416,8 @@ fn flow_hash<N: Network>(packet: &Packet) -> u32 {
 }
 
 fn is_too_long(packet: &Packet, forwarding: &Forwarding) -> bool {
-    let Some(adjacency) = forwarding.list().get(packet.next_hop() as usize) else { return false };
     let length = packet.len() - packet.network_offset().unwrap_or(0).min(packet.len());
-    adjacency.is_usable() && length > usize::from(forwarding.mtu(adjacency.interface()))
+    forwarding.longest(packet.next_hop()).is_some_and(|longest| length > usize::from(longest))
 }
 
 /// Does all that is to be done to a packet, or says why it cannot be done; then the packet is as it came. Returns its

@@ -9,7 +9,8 @@
 //! - `INTERFACES`: a name, as that of the lookup: sources of packets of interfaces in a VRF are looked up there. Without
 //!   `PORT` packets come from the interface that `FindInterface` has noted on each.
 //! - `MODE`: `strict` = the best route to the source leads out of `PORT`, if it is one with several ways any of them;
-//!   `loose` = there is a route to the source, perhaps the default one, that is no black hole. Default `strict`.
+//!   `loose` = there is a route to the source, perhaps the default one, that is no black hole; `off` = all packets pass. Default
+//!   `strict`.
 //! - `NOWHERE`: a port number that stands for no route where a route names it without a gateway, and in strict mode for
 //!   other ports where there is one: in the tables of `routebricks router`, 4294967295.
 //!
@@ -18,6 +19,11 @@
 //!
 //! # Ports
 //! One push input, one push output. The IP header must be marked (`CheckIPHeader`, `MarkIPHeader`).
+//!
+//! # Handlers
+//! | name | | |
+//! |---|---|---|
+//! | `mode` | rw | `strict`, `loose` or `off`, as the argument |
 //!
 //! # Losses
 //! - `no_header`: the IP header is not marked, or cut short.
@@ -107,6 +113,34 @@ mod tests {
     }
 
     #[test]
+    fn modes_can_change() {
+        let mut lab = Lab::new(
+            "f :: Feed -> MarkIPHeader(0) -> check :: CheckReversePath(rt, PORT 0, MODE off)
+               -> k :: Keep; Idle -> rt :: DirectIPLookup(10.1.0.0/16 0, 10.2.0.0/16 1); rt[0], rt[1] -> Discard;
+             Idle -> other :: CheckReversePath(rt, MODE loose) -> Discard;",
+        );
+        for (mode, passed) in [("", 3), ("loose", 2), ("strict", 1), ("off", 3)] {
+            if !mode.is_empty() {
+                lab.0.write("check.mode", mode).unwrap();
+                assert_eq!(lab.0.read("check.mode"), mode);
+            }
+            for from in 1..=3 {
+                lab.at(
+                    0,
+                    "f",
+                    &Frame::new(&bytes(&format!("45000014 00000000 40110000 0a0{from}0001 0a010001"))),
+                );
+            }
+            lab.run();
+            assert_eq!((mode, lab.kept("k").len()), (mode, passed));
+        }
+        assert_eq!(lab.0.write("check.mode", "tight"), Err("expected strict, loose or off".to_owned()));
+        assert_eq!(lab.0.write("other.mode", "off"), Ok(()));
+        let error = lab.0.write("other.mode", "strict").unwrap_err();
+        assert!(error.contains("MODE strict needs PORT"), "{error}");
+    }
+
+    #[test]
     fn what_it_needs() {
         let error = |arguments: &str| {
             let text = format!(
@@ -116,6 +150,6 @@ mod tests {
         };
         assert!(error("rt").contains("MODE strict needs PORT"));
         assert!(error("c, PORT 0").contains("not an element that looks up IPv4 routes"));
-        assert!(error("rt, MODE tight").contains("expected strict or loose"));
+        assert!(error("rt, MODE tight").contains("expected strict, loose or off"));
     }
 }

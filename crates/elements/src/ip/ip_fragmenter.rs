@@ -5,13 +5,16 @@
 //! the MTU. Fragments have the marks and annotations of the packet.
 //!
 //! # Arguments
-//! - `MTU`: the longest IP packet that may pass, in bytes; at least 28.
+//! - `MTU`: the longest IP packet that may pass, in bytes; at least 28. Not with `ADJACENCIES`.
 //! - `HONOR_DF`: false = cut packets that say "don't fragment" too; their fragments do not say it. Default true.
+//! - `ADJACENCIES`: a name, as `AdjacencyRewrite` has it: the longest packet is that for the next hop that the packet was
+//!   looked up for. For packets that an `AdjacencyRewrite` found too long, to which fragments then go back; those whose TTL
+//!   is 1 or 0 are not cut.
 //! - `VERBOSE`: true = a line on the standard error output for every packet that may not be cut. Default false.
 //!
 //! # Ports
-//! One push input; packets and fragments leave by push output 0. Too long packets that say "don't fragment" leave by
-//! push output 1 if that is connected.
+//! One push input; packets and fragments leave by push output 0. Too long packets that say "don't fragment", or are not cut
+//! because of their TTL, leave by push output 1 if that is connected.
 //!
 //! # Handlers
 //! | name | | |
@@ -25,6 +28,7 @@
 //! - `no_buffer`: there was no buffer for a fragment; the whole packet is lost.
 //! - `bad_offset`: it is too long, and a fragment itself whose end lies behind the longest packet that there can be:
 //!   the offset field cannot say where its pieces belong.
+//! - `expired`: it is too long, and its TTL is 1 or 0; only with `ADJACENCIES`.
 //!
 //! # Example
 //! ```click
@@ -37,6 +41,7 @@
 
 use super::fragments::{Cut, Header};
 use epoch::{Count, PerWorker};
+use fib::{Adjacencies, Forwarding};
 use graph::{Args, Class, ConfigErrors, Configure, Cx, Element, Handlers, LocalCx, Loss, Out, Spec};
 use packet::wire::ipv4::Ipv4;
 use packet::{Batch, Packet, Pool};
@@ -46,6 +51,7 @@ const DONT_FRAGMENT: Loss = Loss(0);
 const NO_HEADER: Loss = Loss(1);
 const NO_BUFFER: Loss = Loss(2);
 const BAD_OFFSET: Loss = Loss(3);
+const EXPIRED: Loss = Loss(4);
 /// Where the last byte of a packet can be.
 const MAX_PACKET: usize = 65_535;
 /// Room for a header and eight bytes.
@@ -54,11 +60,47 @@ const MIN_MTU: usize = 28;
 /// See the module.
 #[derive(Debug)]
 pub struct IPFragmenter {
-    mtu: usize,
+    longest: Longest,
     honor_df: bool,
     verbose: bool,
     name: String,
     counts: PerWorker<[Count; 2]>,
+}
+
+/// What the longest packets depend on.
+#[derive(Debug)]
+enum Longest {
+    Nothing(usize),
+    NextHop(Arc<Adjacencies>),
+}
+
+/// The same at one moment.
+#[derive(Clone, Copy)]
+enum LongestNow<'a> {
+    Nothing(usize),
+    NextHop(&'a Forwarding),
+}
+
+impl LongestNow<'_> {
+    /// The longest packet that may pass in place of this one.
+    #[inline]
+    fn of(self, packet: &Packet) -> usize {
+        match self {
+            LongestNow::Nothing(mtu) => mtu,
+            // Without a neighbour it is nobody's business yet how long it is.
+            LongestNow::NextHop(all) => all.longest(packet.next_hop()).map_or(MAX_PACKET, usize::from),
+        }
+    }
+
+    #[inline]
+    fn fits(self, packet: &Packet) -> bool {
+        let mtu = self.of(packet);
+        match self {
+            LongestNow::Nothing(_) => packet.len() <= mtu || is_short(packet, mtu),
+            // As `AdjacencyRewrite` sees it, to which what fits goes back: bytes behind the IP packet count.
+            LongestNow::NextHop(_) => packet.network().is_none_or(|bytes| bytes.len() <= mtu),
+        }
+    }
 }
 
 /// Places in the counts.
@@ -74,21 +116,24 @@ pub struct LocalIPFragmenter {
 
 impl Class for IPFragmenter {
     const SPEC: Spec = Spec {
-        losses: &["dont_fragment", "no_header", "no_buffer", "bad_offset"],
+        losses: &["dont_fragment", "no_header", "no_buffer", "bad_offset", "expired"],
         ..Spec::new("IPFragmenter", "1/1-2", "h/h")
     };
     type Local = LocalIPFragmenter;
 
     fn configure(args: &mut Args, cx: &Configure<'_>) -> Result<IPFragmenter, ConfigErrors> {
-        let mtu = args.required("MTU");
+        let longest = match args.keyword_if_given::<String>("ADJACENCIES") {
+            Some(name) => Longest::NextHop(cx.tables.get_or(&name, Adjacencies::default)),
+            None => Longest::Nothing(args.required("MTU")),
+        };
         let honor_df = args.optional("HONOR_DF", true);
         let verbose = args.optional("VERBOSE", false);
-        if mtu < MIN_MTU {
+        if matches!(longest, Longest::Nothing(mtu) if mtu < MIN_MTU) {
             args.error("MTU", format!("out of range, bound {MIN_MTU}"));
         }
         args.finish()?;
         let name = cx.name.to_owned();
-        Ok(IPFragmenter { mtu, honor_df, verbose, name, counts: PerWorker::new(cx.workers) })
+        Ok(IPFragmenter { longest, honor_df, verbose, name, counts: PerWorker::new(cx.workers) })
     }
 
     fn local(self: &Arc<Self>, cx: &LocalCx) -> LocalIPFragmenter {
@@ -117,24 +162,22 @@ fn fragment(whole: &Packet, offset: usize, header: &Header, payload: &[u8], pool
 }
 
 impl LocalIPFragmenter {
-    #[inline]
-    fn fits(&self, packet: &Packet) -> bool {
-        let mtu = self.shared.mtu;
-        packet.len() <= mtu || self.is_short(packet)
-    }
-
-    /// For packets with something before or behind the IP packet.
-    fn is_short(&self, packet: &Packet) -> bool {
-        let Some(bytes) = packet.network() else { return false };
-        bytes.len() <= self.shared.mtu
-            || Ipv4::check(bytes).is_some_and(|ip| usize::from(ip.total_len()) <= self.shared.mtu)
+    fn longest<'a>(&'a self, cx: &'a Cx<'_>) -> LongestNow<'a> {
+        match &self.shared.longest {
+            Longest::Nothing(mtu) => LongestNow::Nothing(*mtu),
+            Longest::NextHop(all) => LongestNow::NextHop(all.read(cx.reader)),
+        }
     }
 
     /// Cuts a packet that does not fit; the fragments go to `into`, which is sent on whenever it is full.
-    fn cut(&self, packet: Packet, into: &mut Batch, cx: &Cx<'_>, out: &mut Out<'_>) {
+    fn cut(&self, packet: Packet, mtu: usize, into: &mut Batch, cx: &Cx<'_>, out: &mut Out<'_>) {
         let counts = &self.shared.counts[self.worker];
         let offset = packet.network_offset().unwrap_or(0);
         let Some(ip) = packet.network().and_then(Ipv4::check) else { return out.lose(packet, NO_HEADER) };
+        // An answer is to quote the packet, and not pieces of it.
+        if matches!(self.shared.longest, Longest::NextHop(_)) && ip.ttl() <= 1 {
+            return out.reject(1, packet, EXPIRED);
+        }
         if self.shared.honor_df && ip.dont_fragment() {
             counts[DROPS].add(1);
             if self.shared.verbose {
@@ -146,7 +189,7 @@ impl LocalIPFragmenter {
         if ip.fragment_offset() + ip.payload().len() > MAX_PACKET {
             return out.lose(packet, BAD_OFFSET);
         }
-        let Some(cut) = packet.network().and_then(|bytes| Cut::new(bytes, self.shared.mtu)) else {
+        let Some(cut) = packet.network().and_then(|bytes| Cut::new(bytes, mtu)) else {
             return out.lose(packet, NO_HEADER);
         };
         let mut pieces = Vec::new();
@@ -167,6 +210,12 @@ impl LocalIPFragmenter {
     }
 }
 
+/// For packets with something before or behind the IP packet.
+fn is_short(packet: &Packet, mtu: usize) -> bool {
+    let Some(bytes) = packet.network() else { return false };
+    bytes.len() <= mtu || Ipv4::check(bytes).is_some_and(|ip| usize::from(ip.total_len()) <= mtu)
+}
+
 /// Appends to a batch; a full one is sent on first.
 fn append(batch: &mut Batch, packet: Packet, out: &mut Out<'_>) {
     if batch.room() == 0 {
@@ -177,15 +226,17 @@ fn append(batch: &mut Batch, packet: Packet, out: &mut Out<'_>) {
 
 impl Element for LocalIPFragmenter {
     fn push(&mut self, _: usize, batch: Batch, cx: &Cx<'_>, out: &mut Out<'_>) {
-        if batch.iter().all(|packet| self.fits(packet)) {
+        let longest = self.longest(cx);
+        if batch.iter().all(|packet| longest.fits(packet)) {
             return out.emit(0, batch);
         }
         let mut ready = Batch::empty();
         for packet in batch {
-            if self.fits(&packet) {
+            if longest.fits(&packet) {
                 append(&mut ready, packet, out);
             } else {
-                self.cut(packet, &mut ready, cx, out);
+                let mtu = longest.of(&packet);
+                self.cut(packet, mtu, &mut ready, cx, out);
             }
         }
         out.emit(0, ready);
@@ -195,6 +246,9 @@ impl Element for LocalIPFragmenter {
 #[cfg(test)]
 mod tests {
     use crate::harness::{Bench, Setup};
+    use fib::{
+        Adjacencies, Adjacency, AdjacencyChanges, Dir24_8, NextHop, Prefix, Route, RouteChange, RouteTable,
+    };
 
     /// Runs `n` packets of `length` bytes with these flags through a fragmenter.
     fn run(fragmenter: &str, length: u16, flags: &str, more: &str) -> Bench {
@@ -247,6 +301,43 @@ mod tests {
     fn more_fragments_than_a_batch_holds() {
         let bench = run("28", 2020, "0000", "");
         assert_eq!((bench.read("f.fragments"), bench.read("c.count")), ("750".into(), "750".into()));
+        bench.end().unwrap();
+    }
+
+    #[test]
+    fn the_longest_packet_may_depend_on_the_next_hop() {
+        let setup = Setup::default();
+        let hop = |port| NextHop { gateway: None, port };
+        let routes = setup.tables.get_or("main", || RouteTable::<u32>::new(Dir24_8::new()));
+        for (net, next_hop) in [(1, hop(1)), (2, hop(2)), (3, hop(1).narrowed(600)), (4, hop(7))] {
+            let prefix = Prefix::new(10 << 24 | net << 16, 16).unwrap();
+            routes.apply(&[RouteChange::Set(Route { prefix, next_hop })]).unwrap();
+        }
+        let all = setup.tables.get_or("main", Adjacencies::default);
+        let adjacency = |output: u16| (hop(output.into()), Some(Adjacency { header: [2; 14], output }));
+        let adjacencies = [1, 2].map(adjacency).into();
+        all.change(AdjacencyChanges { adjacencies, ..Default::default() }, &routes.next_hop_list());
+        all.set_links(&[0, 1400, 1000], 0, &routes.next_hop_list());
+        let source = |net: usize, flags: &str| {
+            format!(
+                "InfiniteSource(DATA \\<45000514 0001{flags} 40110000 0a000001 0a0{net}0002>, LENGTH 1310, LIMIT 3)
+                   -> MarkIPHeader -> GetIPAddress(16) -> rt;"
+            )
+        };
+        let sources: String =
+            (1..=4).flat_map(|net| ["0000", "4000"].map(|flags| source(net, flags))).collect();
+        let config = format!(
+            "rt :: DirectIPLookup(TABLE main, ONE_OUTPUT true); f :: IPFragmenter(ADJACENCIES main); rt -> f;
+             f[0] -> a :: AdjacencyRewrite(rt, ADJACENCIES main, TOO_LONG 3, UNRESOLVED 4);
+             a[0] -> Discard; a[1] -> c1 :: Counter -> Discard; a[2] -> c2 :: Counter -> Discard;
+             a[3] -> c3 :: Counter -> f; a[4] -> c4 :: Counter -> Discard; f[1] -> df :: Counter -> Discard; {sources}"
+        );
+        let mut bench = Bench::new(&config, &setup).unwrap();
+        bench.run().unwrap();
+        let read = |name: &str| bench.read(name).parse::<u32>().unwrap();
+        // 1,300 bytes of IP in pieces of at most 1,000 and 600, the ten behind them cut off.
+        assert_eq!(["c1.count", "c2.count", "c3.count", "c4.count"].map(read), [6 + 9, 6, 0, 6]);
+        assert_eq!((read("df.count"), read("f.fragments")), (6, 6 + 9));
         bench.end().unwrap();
     }
 

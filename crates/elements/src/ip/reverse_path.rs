@@ -3,14 +3,16 @@
 use super::scope::{Scope, interfaces};
 use fib::{Adjacencies, Adjacency, Forwarding, InVrf, NextHop, NextHopId, RouteTable};
 use graph::{
-    ArgError, Args, Class, ConfigErrors, Configure, Cx, Element, FromArg, Initialize, LocalCx, Loss, NodeId,
-    Out, Span, Spec, Text, Way,
+    ArgError, Args, Class, ConfigErrors, Configure, Cx, Element, FromArg, Handlers, Initialize, LocalCx,
+    Loss, NodeId, Out, Span, Spec, Text, Way, value,
 };
 use packet::{Batch, Packet};
+use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::{Arc, OnceLock};
 
 const NO_HEADER: Loss = Loss(0);
 const REVERSE_PATH: Loss = Loss(1);
+const NEEDS_PORT: &str = "MODE strict needs PORT, the port that packets come from";
 
 /// Where sources are found, and looked up.
 pub trait Source: Send + Sync + 'static {
@@ -31,21 +33,43 @@ pub trait Source: Send + Sync + 'static {
 /// RFC 3704 §2.2 to §2.4.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Mode {
-    Strict,
+    Off,
     Loose,
+    Strict,
+}
+
+impl Mode {
+    const ALL: [(Mode, &'static str); 3] =
+        [(Mode::Off, "off"), (Mode::Loose, "loose"), (Mode::Strict, "strict")];
+
+    fn name(self) -> &'static str {
+        Mode::ALL[self as usize].1
+    }
 }
 
 impl FromArg for Mode {
     fn from_arg(arg: &Text) -> Result<Mode, ArgError> {
-        match arg.text.as_ref() {
-            "strict" => Ok(Mode::Strict),
-            "loose" => Ok(Mode::Loose),
-            _ => Err(ArgError::new("expected strict or loose")),
-        }
+        let found = Mode::ALL.iter().find(|(_, name)| *name == arg.text.trim());
+        found.map(|(mode, _)| *mode).ok_or_else(|| ArgError::new("expected strict, loose or off"))
     }
 
     fn placeholder() -> Mode {
         Mode::Loose
+    }
+}
+
+/// One that can change while packets flow.
+struct ModeNow(AtomicU8);
+
+impl ModeNow {
+    fn get(&self) -> Mode {
+        // Each batch is checked by one or the other; nothing else goes with it.
+        let number = self.0.load(Ordering::Relaxed);
+        Mode::ALL.get(usize::from(number)).map_or(Mode::Off, |(mode, _)| *mode)
+    }
+
+    fn set(&self, mode: Mode) {
+        self.0.store(mode as u8, Ordering::Relaxed);
     }
 }
 
@@ -54,8 +78,9 @@ pub struct ReversePath<S: Source> {
     lookup: (NodeId, Span),
     routes: OnceLock<Arc<RouteTable<S::Address>>>,
     adjacencies: Arc<Adjacencies>,
-    mode: Mode,
-    port: u16,
+    mode: ModeNow,
+    /// Without it packets of no port can be checked strictly, unless their interface is noted on them.
+    port: Option<u16>,
     /// Packets may be looked up in VRFs, or come from VLANs.
     scope: Option<Scope>,
     nowhere: Option<u32>,
@@ -84,7 +109,7 @@ impl<S: Source> Class for ReversePath<S> {
         let port: Option<u16> = args.keyword_if_given("PORT");
         let scope = interfaces(args, cx).map(|interfaces| Scope::new(interfaces, port));
         if mode == Mode::Strict && port.is_none() && scope.is_none() {
-            args.error("LOOKUP", "MODE strict needs PORT, the port that packets come from");
+            args.error("LOOKUP", NEEDS_PORT);
         }
         let nowhere = args.keyword_if_given("NOWHERE");
         let adjacencies = match args.keyword_if_given::<String>("ADJACENCIES") {
@@ -92,7 +117,7 @@ impl<S: Source> Class for ReversePath<S> {
             None => Arc::default(),
         };
         args.finish()?;
-        let port = port.unwrap_or_default();
+        let mode = ModeNow(AtomicU8::new(mode as u8));
         Ok(ReversePath { lookup, routes: OnceLock::new(), adjacencies, mode, port, scope, nowhere })
     }
 
@@ -114,25 +139,44 @@ impl<S: Source> Class for ReversePath<S> {
             ways: Box::new([Way::Port(0); Batch::MAX]),
         }
     }
+
+    fn handlers(h: &mut Handlers<ReversePath<S>>) {
+        h.read("mode", |check| check.mode.get().name().to_owned());
+        h.write("mode", |check, text, _| {
+            let mode = value(text)?;
+            if mode == Mode::Strict && check.port.is_none() && check.scope.is_none() {
+                return Err(NEEDS_PORT.to_owned());
+            }
+            check.mode.set(mode);
+            Ok(())
+        });
+    }
 }
 
 impl<S: Source> ReversePath<S> {
     /// True if packets of interface number `from` may come from an address whose lookup gave `number`.
-    fn accepts(&self, number: NextHopId, from: u32, hops: &[NextHop], forwarding: &Forwarding) -> bool {
+    fn accepts(
+        &self,
+        mode: Mode,
+        number: NextHopId,
+        from: u32,
+        (hops, forwarding): (&[NextHop], &Forwarding),
+    ) -> bool {
         let bits = NextHopId::bits(Some(number));
         let adjacency = forwarding.list().get(bits as usize).copied().unwrap_or(Adjacency::UNRESOLVED);
         let Some(hop) = hops.get(number.index()) else { return false };
         let is_nowhere = self.nowhere == Some(hop.port);
-        match (self.mode, adjacency.output) {
+        match (mode, adjacency.output) {
+            (Mode::Off, _) => true,
             (_, Adjacency::LOST) => false,
             (Mode::Loose, _) => !is_nowhere || hop.gateway.is_some(),
             (Mode::Strict, Adjacency::GROUP) => forwarding.members(bits).is_none_or(|members| {
-                let is_ours = |id: NextHopId| hops.get(id.index()).is_some_and(|h| h.port == from);
+                let is_ours = |id: NextHopId| hops.get(id.index()).is_some_and(|h| h.widened().port == from);
                 members.is_empty() || members.iter().any(|member| is_ours(member.hop))
             }),
             (Mode::Strict, Adjacency::NO_OUTPUT) => {
-                let is_port = u16::try_from(hop.port).is_ok();
-                if is_port { hop.port == from } else { !is_nowhere }
+                let port = hop.widened().port;
+                if u16::try_from(port).is_ok() { port == from } else { !is_nowhere }
             }
             (Mode::Strict, _) => u32::from(adjacency.interface()) == from,
         }
@@ -142,6 +186,10 @@ impl<S: Source> ReversePath<S> {
 impl<S: Source> Element for LocalReversePath<S> {
     fn push(&mut self, _: usize, mut batch: Batch, cx: &Cx<'_>, out: &mut Out<'_>) {
         let n = batch.len();
+        let mode = self.shared.mode.get();
+        if mode == Mode::Off {
+            return out.emit(0, batch);
+        }
         let Some(routes) = self.shared.routes.get() else {
             return out.split_by(batch, &self.ways[..n], |_, _| Way::Lost(REVERSE_PATH));
         };
@@ -158,14 +206,15 @@ impl<S: Source> Element for LocalReversePath<S> {
             None => routes.lookup_batch(cx.reader, addresses, numbers),
             Some(scope) => scope.lookup(routes, cx.reader, &batch, addresses, numbers),
         }
-        let (hops, forwarding) = (routes.next_hops(cx.reader), self.shared.adjacencies.read(cx.reader));
+        let known = (routes.next_hops(cx.reader), self.shared.adjacencies.read(cx.reader));
         // Packets of one batch come from few directions: an answer holds until another number comes.
         let mut last = (None, None, false);
+        let port = self.shared.port.unwrap_or_default().into();
         let mut all = true;
         for ((number, way), packet) in self.hops.iter().zip(self.ways.iter_mut()).zip(batch.iter()) {
-            let from = scope.map_or(self.shared.port.into(), |scope| scope.interface(packet));
+            let from = scope.map_or(port, |scope| scope.interface(packet));
             if (*number, Some(from)) != (last.0, last.1) {
-                let accepts = |number| self.shared.accepts(number, from, hops, forwarding);
+                let accepts = |number| self.shared.accepts(mode, number, from, known);
                 last = (*number, Some(from), number.is_some_and(accepts));
             }
             if matches!(way, Way::Port(_)) && !last.2 {

@@ -9,7 +9,8 @@
 //! - `INTERFACES`: a name, as that of the lookup: sources of packets of interfaces in a VRF are looked up there. Without
 //!   `PORT` packets come from the interface that `FindInterface` has noted on each.
 //! - `MODE`: `strict` = the best route to the source leads out of `PORT`, if it is one with several ways any of them;
-//!   `loose` = there is a route to the source, perhaps the default one, that is no black hole. Default `strict`.
+//!   `loose` = there is a route to the source, perhaps the default one, that is no black hole; `off` = all packets pass. Default
+//!   `strict`.
 //! - `NOWHERE`: a port number that stands for no route where a route names it without a gateway, and in strict mode for
 //!   other ports where there is one: in the tables of `routebricks router`, 4294967295.
 //!
@@ -18,6 +19,11 @@
 //!
 //! # Ports
 //! One push input, one push output. The IPv6 header must be marked (`CheckIP6Header`, `MarkIP6Header`).
+//!
+//! # Handlers
+//! | name | | |
+//! |---|---|---|
+//! | `mode` | rw | `strict`, `loose` or `off`, as the argument |
 //!
 //! # Losses
 //! - `no_header`: the IPv6 header is not marked, or cut short.

@@ -33,6 +33,12 @@ pub struct Subject {
     control: Option<Arc<dyn Controlled>>,
 }
 
+impl Subject {
+    fn controlled(router: Arc<Router>, control: Arc<dyn Controlled>) -> Subject {
+        Subject { ports: router.devices().ports(), router, control: Some(control) }
+    }
+}
+
 /// A control side that can be looked at.
 pub trait Controlled: Send + Sync {
     /// What there is to see of it, as a row of a table.
@@ -63,18 +69,20 @@ impl Server {
         Server::start_in(socket::directory().as_deref(), router, ports, http)
     }
 
-    /// As [`Server::start`], for a router with a control side.
+    /// As [`Server::start`], for a router with a control side, on the Unix socket alone.
+    ///
+    /// # Errors
+    /// Those of the system.
+    pub fn start_with(router: Arc<Router>, control: Arc<dyn Controlled>) -> Result<Server> {
+        Server::serve(socket::directory().as_deref(), Subject::controlled(router, control), None)
+    }
+
+    /// Serves HTTP alone.
     ///
     /// # Errors
     /// If the address cannot be had.
-    pub fn start_with(
-        router: Arc<Router>,
-        control: Arc<dyn Controlled>,
-        http: Option<SocketAddr>,
-    ) -> Result<Server> {
-        let ports = router.devices().ports();
-        let subject = Subject { router, ports, control: Some(control) };
-        Server::serve(socket::directory().as_deref(), subject, http)
+    pub fn http_of(router: Arc<Router>, control: Arc<dyn Controlled>, address: SocketAddr) -> Result<Server> {
+        Server::serve(None, Subject::controlled(router, control), Some(address))
     }
 
     /// As [`Server::start`], with the Unix socket in this directory.

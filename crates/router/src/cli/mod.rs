@@ -6,6 +6,7 @@ mod cluster_status;
 mod elements;
 mod fmt;
 mod graph;
+mod http;
 mod output;
 mod reload;
 mod restart_control;

@@ -1,13 +1,14 @@
 //! SIGHUP: a running router takes from its settings file what can change while it runs.
 
+use super::http::Http;
 use super::router::RouterArgs;
 use super::settings::Settings;
-use crate::linux::ControlSide;
+use crate::linux::{ControlSide, ReversePath};
 use graph::Router;
 use signal_hook::consts::SIGHUP;
 use signal_hook::iterator::{Handle, Signals};
 use std::io;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{Builder, JoinHandle};
 use std::time::Duration;
 
@@ -29,6 +30,7 @@ impl Reload {
     pub fn on_signal(
         router: &Arc<Router>,
         control: &Arc<ControlSide>,
+        http: &Arc<Mutex<Http>>,
         args: &RouterArgs,
         running: &Settings,
     ) -> io::Result<Option<Reload>> {
@@ -37,12 +39,13 @@ impl Reload {
         }
         let mut signals = Signals::new([SIGHUP])?;
         let handle = signals.handle();
-        let (router, control, args) = (router.clone(), control.clone(), args.clone());
-        let mut running = running.clone();
+        let (router, control, http) = (router.clone(), control.clone(), http.clone());
+        let mut reloaded = Reloaded { router, control, http, running: running.clone() };
+        let args = args.clone();
         let thread = Builder::new().name("reload".to_owned()).spawn(move || {
             for _ in signals.forever() {
-                match reload(&router, &control, &args, &mut running) {
-                    Ok(()) => eprintln!("routebricks: fpm and limits of punting are as the settings say now"),
+                match reloaded.reload(&args) {
+                    Ok(()) => eprintln!("routebricks: {CHANGEABLE} are as the settings say now"),
                     Err(why) => eprintln!("error: {why}; everything stays as it is"),
                 }
             }
@@ -51,30 +54,61 @@ impl Reload {
     }
 }
 
-/// All or nothing.
-fn reload(
-    router: &Router,
-    control: &ControlSide,
-    args: &RouterArgs,
-    running: &mut Settings,
-) -> Result<(), String> {
-    let new = args.settings().map_err(|_| "the settings cannot be used")?;
-    let fixed = running.fixed_differences(&new);
-    if !fixed.is_empty() {
-        return Err(format!(
-            "only fpm, if the control side is a process, and [punt] can change while the router runs, and the settings differ in {}",
-            fixed.join(", ")
-        ));
+/// What can change.
+const CHANGEABLE: &str = "fpm, rpf, http and limits of punting";
+
+/// A router whose settings change.
+struct Reloaded {
+    router: Arc<Router>,
+    control: Arc<ControlSide>,
+    http: Arc<Mutex<Http>>,
+    running: Settings,
+}
+
+impl Reloaded {
+    /// All or nothing.
+    fn reload(&mut self, args: &RouterArgs) -> Result<(), String> {
+        let mut new = args.settings().map_err(|_| "the settings cannot be used")?;
+        let fixed = self.running.fixed_differences(&new);
+        if !fixed.is_empty() {
+            return Err(format!(
+                "only http, rpf (of a router that was started with one, be it \"off\"), fpm (if the control side is a process) \
+                 and [punt] can change while the router runs, and the settings differ in {}",
+                fixed.join(", ")
+            ));
+        }
+        // What checks sources is there to stay, or never there.
+        new.rpf = self.running.rpf.map(|_| new.rpf.unwrap_or(ReversePath::Off));
+        self.change_to(&new).inspect_err(|_| {
+            let running = self.running.clone();
+            if let Err(why) = self.data_side(&running).and_then(|()| self.serve_at(&running)) {
+                eprintln!("error: {why}");
+            }
+        })?;
+        self.running = new;
+        Ok(())
     }
-    new.punt.apply(router, new.ports.len())?;
-    if new.fpm != running.fpm
-        && let Err(why) = control.set_fpm(new.fpm, LIMIT)
-    {
-        running.punt.apply(router, running.ports.len())?;
-        return Err(why);
+
+    /// That of the control side comes last: it need not be taken back.
+    fn change_to(&self, new: &Settings) -> Result<(), String> {
+        self.data_side(new)?;
+        self.serve_at(new)?;
+        if new.fpm == self.running.fpm {
+            return Ok(());
+        }
+        self.control.set_fpm(new.fpm, LIMIT)
     }
-    *running = new;
-    Ok(())
+
+    fn data_side(&self, settings: &Settings) -> Result<(), String> {
+        let ports = settings.ports.len();
+        settings.punt.apply(&self.router, ports)?;
+        settings.rpf.map_or(Ok(()), |mode| mode.apply(&self.router, ports))
+    }
+
+    fn serve_at(&self, settings: &Settings) -> Result<(), String> {
+        let mut http = self.http.lock().unwrap_or_else(PoisonError::into_inner);
+        http.serve_at(settings.http).map_err(|e| e.to_string())
+    }
 }
 
 impl Drop for Reload {

@@ -1,7 +1,8 @@
 //! `router`: a complete router on some interfaces, with Linux as its control plane.
 
+use super::http::Http;
 use super::reload::Reload;
-use super::run::{Processors, announce, http_address, processors};
+use super::run::{Processors, http_address, processors};
 use super::settings::Settings;
 use super::{Done, Output, Workers, failed};
 use crate::api::Server;
@@ -13,7 +14,7 @@ use crate::toml_file::repeated;
 use clap::Args;
 use std::net::SocketAddr;
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 /// Arguments of `router`.
@@ -43,9 +44,14 @@ pub struct RouterArgs {
     #[arg(default_missing_value = "127.0.0.1:2620")]
     fpm: Option<SocketAddr>,
 
-    /// Lose packets whose source no route leads to (loose), or none out of the port that they come from (strict)
+    /// Lose packets whose source no route leads to (loose), or none out of the port that they come from (strict); off = none
+    /// as long as the settings say nothing else
     #[arg(long, value_name = "MODE")]
     rpf: Option<ReversePath>,
+
+    /// Have Linux tell senders of a better way than back out of the interface that their packets come in by (ICMP redirects)
+    #[arg(long)]
+    redirects: bool,
 
     /// Where the control side runs [default: process]
     #[arg(long, value_name = "MODE")]
@@ -76,6 +82,7 @@ impl RouterArgs {
             cpus: self.cpus.clone().map(|list| list.0).or(file.cpus),
             fpm: self.fpm.or(file.fpm),
             rpf: self.rpf.or(file.rpf),
+            redirects: self.redirects || file.redirects,
             control: self.control.or(file.control),
             http: self.http.or(file.http),
             punt: file.punt,
@@ -114,7 +121,7 @@ pub fn router(args: &RouterArgs) -> Done {
     let found = settings.ports.iter().enumerate().map(|(i, name)| Port::find(name, i));
     let ports: Vec<Port> = found.collect::<Result<_, _>>().map_err(failed)?;
     let mode = settings.control.unwrap_or_default();
-    let text = linux::text(&ports, settings.punt, settings.rpf);
+    let text = linux::text(&ports, settings.punt, settings.extras());
     if args.print_config {
         let mut out = Output::stdout();
         out.text(&text);
@@ -148,13 +155,14 @@ pub fn router(args: &RouterArgs) -> Done {
         };
         let control = Arc::new(ControlSide::start(mode, task, cables, published, &options.service)?);
         control.wait(FIRST_LOOK)?;
-        let server = Server::start_with(router.clone(), control.clone(), settings.http);
-        let server = server.inspect(announce).map_err(|e| e.to_string())?;
-        let reload =
-            Reload::on_signal(router, &control, args, &settings).map_err(|e| format!("SIGHUP: {e}"))?;
+        let server = Server::start_with(router.clone(), control.clone()).map_err(|e| e.to_string())?;
+        let http = Http::start(router, &control, settings.http).map_err(|e| e.to_string())?;
+        let http = Arc::new(Mutex::new(http));
+        let reload = Reload::on_signal(router, &control, &http, args, &settings)
+            .map_err(|e| format!("SIGHUP: {e}"))?;
         // Devices are closed by this thread, where the ports are: elsewhere drivers would not find them.
         namespaces.enter_private().map_err(|e| e.to_string())?;
-        Ok((server, control, reload))
+        Ok((server, http, control, reload))
     };
     // Devices are opened where the ports are.
     namespaces.enter_private().map_err(failed)?;

@@ -10,7 +10,7 @@
 use super::MOST_WORKERS;
 use super::run::{http_address, processors};
 use crate::config::Reported;
-use crate::linux::{Mode, PuntLimits, ReversePath};
+use crate::linux::{Extras, Mode, PuntLimits, ReversePath};
 use crate::toml_file::{self, Reader, Value, repeated};
 use clap::ValueEnum;
 use lang::Diagnostic;
@@ -31,6 +31,8 @@ pub struct Settings {
     pub fpm: Option<SocketAddr>,
     /// Which sources packets may have.
     pub rpf: Option<ReversePath>,
+    /// Whether Linux sends redirects.
+    pub redirects: bool,
     /// Where the control side runs.
     pub control: Option<Mode>,
     /// Where HTTP is served.
@@ -41,7 +43,8 @@ pub struct Settings {
     pub eal: Vec<String>,
 }
 
-const SETTINGS: [&str; 9] = ["ports", "workers", "cpus", "fpm", "rpf", "control", "http", "eal", "punt"];
+const SETTINGS: [&str; 10] =
+    ["ports", "workers", "cpus", "fpm", "rpf", "redirects", "control", "http", "eal", "punt"];
 const KINDS: [&str; 3] = ["protocols", "neighbours", "others"];
 
 impl Settings {
@@ -63,16 +66,23 @@ impl Settings {
 }
 
 impl Settings {
-    /// What differs from others, but the limits of punting and, where the control side is a process, `fpm`.
+    /// What packets pass beside what all pass.
+    pub fn extras(&self) -> Extras {
+        Extras { sources: self.rpf, redirects: self.redirects }
+    }
+
+    /// What differs from others and cannot change in a router that runs with these.
     pub fn fixed_differences(&self, other: &Settings) -> Vec<&'static str> {
         let same = [
             self.ports == other.ports,
             self.workers == other.workers,
             self.cpus == other.cpus,
             self.fpm == other.fpm || self.control.unwrap_or_default() == Mode::Process,
-            self.rpf == other.rpf,
+            // Without it there is nothing that checks, not even something that lets all pass.
+            self.rpf.is_some() || other.rpf.is_none_or(|mode| mode == ReversePath::Off),
+            self.redirects == other.redirects,
             self.control == other.control,
-            self.http == other.http,
+            true,
             self.eal == other.eal,
         ];
         SETTINGS.into_iter().zip(same).filter(|(_, same)| !same).map(|(name, _)| name).collect()
@@ -84,9 +94,9 @@ fn fpm_address(text: &str) -> Result<SocketAddr, String> {
     text.parse().map_err(|_| "an address and a port such as 127.0.0.1:2620".to_owned())
 }
 
-/// `strict`, `loose`.
+/// `strict`, `loose`, `off`.
 fn reverse_path(text: &str) -> Result<ReversePath, String> {
-    ReversePath::from_str(text, false).map_err(|_| "strict or loose".to_owned())
+    ReversePath::from_str(text, false).map_err(|_| "strict, loose or off".to_owned())
 }
 
 /// `process`, `thread`.
@@ -107,6 +117,10 @@ impl Settings {
                 "cpus" => settings.cpus = reader.word("cpus", value, processors).map(|list| list.0),
                 "fpm" => settings.fpm = reader.word("fpm", value, fpm_address),
                 "rpf" => settings.rpf = reader.word("rpf", value, reverse_path),
+                "redirects" => match value.get_ref().as_bool() {
+                    Some(redirects) => settings.redirects = redirects,
+                    None => reader.wrong_type("redirects", "true or false", value),
+                },
                 "control" => settings.control = reader.word("control", value, mode),
                 "http" => settings.http = reader.word("http", value, http_address),
                 "eal" => {
@@ -168,7 +182,7 @@ mod tests {
 
     #[test]
     fn everything_that_may_be_said() {
-        let text = "ports = ['eth1', \"eth2.100\"]\nworkers = 0x2\ncpus = '2,4-5'\nfpm = '[::1]:2620'\nrpf = 'loose'\ncontrol = 'thread'\n\
+        let text = "ports = ['eth1', \"eth2.100\"]\nworkers = 0x2\ncpus = '2,4-5'\nfpm = '[::1]:2620'\nrpf = 'loose'\nredirects = true\ncontrol = 'thread'\n\
                     http = '8080'\n\
                     eal = ['--no-huge']\n[punt]\nprotocols = 0\nneighbours = 1_000\n";
         let expected = Settings {
@@ -177,6 +191,7 @@ mod tests {
             cpus: Some(vec![2, 4, 5]),
             fpm: Some("[::1]:2620".parse().unwrap()),
             rpf: Some(ReversePath::Loose),
+            redirects: true,
             control: Some(Mode::Thread),
             http: Some("127.0.0.1:8080".parse().unwrap()),
             punt: PuntLimits { protocols: Some(0), neighbours: Some(1000), others: None },
@@ -189,7 +204,7 @@ mod tests {
     #[test]
     fn all_mistakes_at_once() {
         let text = "prots = ['eth1']\nports = ['eth1', 2, 'eth1', 'a b']\nworkers = 257\ncpus = [1]\nfpm = '::1:2620'\n\
-                    http = 'x'\neal = '-n'\nrpf = 'Loose'\ncontrol = 'none'\ntimeout = 3\n[punt]\nother = 1\nneighbours = -1\nprotocols = 'many'\n";
+                    http = 'x'\neal = '-n'\nrpf = 'Loose'\ncontrol = 'none'\ntimeout = 3\nredirects = 1\n[punt]\nother = 1\nneighbours = -1\nprotocols = 'many'\n";
         assert_eq!(
             mistakes(text),
             [
@@ -203,12 +218,13 @@ mod tests {
                 "r.toml:5:7: error: `fpm` is an address and a port such as 127.0.0.1:2620",
                 "r.toml:6:8: error: `http` is a port, or an address and a port such as 127.0.0.1:8080 or [::1]:8080",
                 "r.toml:7:7: error: `eal` is an array of strings, not a string",
-                "r.toml:8:7: error: `rpf` is strict or loose",
+                "r.toml:8:7: error: `rpf` is strict, loose or off",
                 "r.toml:9:11: error: `control` is process or thread",
                 "r.toml:10:1: error: no setting `timeout`",
-                "r.toml:12:1: error: no kind of packets `other`; did you mean `others`?",
-                "r.toml:13:14: error: `neighbours` is a whole number from 0 to 4294967295",
-                "r.toml:14:13: error: `protocols` is a whole number from 0 to 4294967295, not a string",
+                "r.toml:11:13: error: `redirects` is true or false, not an integer",
+                "r.toml:13:1: error: no kind of packets `other`; did you mean `others`?",
+                "r.toml:14:14: error: `neighbours` is a whole number from 0 to 4294967295",
+                "r.toml:15:13: error: `protocols` is a whole number from 0 to 4294967295, not a string",
             ]
         );
         assert_eq!(mistakes("punt = 3\n"), ["r.toml:1:8: error: `punt` is a table, not an integer"]);

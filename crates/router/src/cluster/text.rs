@@ -1,7 +1,7 @@
 //! The configuration of one node, as a Click text.
 
 use super::config::{Cluster, Named};
-use crate::linux::{Port, lookup};
+use crate::linux::{Extras, Port, lookup};
 use std::fmt::Write;
 
 /// The element of each node that knows about the cluster.
@@ -117,8 +117,8 @@ fn own_line(cluster: &Cluster, node: usize, i: usize, port: &Port) -> String {
          {injected}",
         name = port.name,
     );
-    text += &lookup((i, line), port, None, "ONE_OUTPUT true, UNRESOLVED 1, EXPIRED 1, TOO_LONG 1");
-    let _ = write!(text, "next{i}[0], next6_{i}[0] -> [0] cluster;\nnext{i}[1], next6_{i}[1] -> punt{i};\n");
+    text += &lookup((i, line), port, Extras::default(), ("ONE_OUTPUT true, ", 1));
+    let _ = writeln!(text, "next{i}[0], next6_{i}[0] -> [0] cluster;");
     text
 }
 

@@ -49,6 +49,9 @@ impl PuntLimits {
     }
 }
 
+/// What elements that check sources are called, before the number of the port: of IPv4 and IPv6, then of these with tags.
+const CHECKS: [&str; 4] = ["rpf", "rpf6_", "vrpf", "vrpf6_"];
+
 /// Which sources packets may have (uRPF, RFC 3704).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub enum ReversePath {
@@ -56,26 +59,65 @@ pub enum ReversePath {
     Strict,
     /// Those that there is a route to.
     Loose,
+    /// All, until the settings say something else.
+    Off,
 }
 
 impl ReversePath {
-    /// The element that checks it, with an arrow behind it.
-    fn element(self, class: &str, lookup: &str, adjacencies: &str, from: &str) -> String {
-        let mode = match self {
+    fn name(self) -> &'static str {
+        match self {
             ReversePath::Strict => "strict",
             ReversePath::Loose => "loose",
-        };
+            ReversePath::Off => "off",
+        }
+    }
+
+    /// Sets it in a running router with so many ports that was started with some mode.
+    ///
+    /// # Errors
+    /// What the router says.
+    pub fn apply(self, router: &Router, ports: usize) -> Result<(), String> {
+        for element in (0..ports).flat_map(|port| CHECKS.map(|name| format!("{name}{port}"))) {
+            router.write(&element, "mode", self.name()).map_err(|e| e.to_string())?;
+        }
+        Ok(())
+    }
+
+    /// The element that checks it, with an arrow behind it.
+    fn element(self, class: &str, lookup: &str, adjacencies: &str, from: &str) -> String {
+        let mode = self.name();
         let nowhere = control::PUNT;
         format!("  -> {class}({lookup}, ADJACENCIES {adjacencies}, {from}, MODE {mode}, NOWHERE {nowhere})\n")
     }
 }
 
-/// The configuration for these ports, with these limits for each, and with a check of sources if one is wanted.
+/// What packets pass beside what all pass.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Extras {
+    /// A check of sources.
+    pub sources: Option<ReversePath>,
+    /// A few of those that would leave by the interface that they came in by are left to Linux, which sends redirects.
+    pub redirects: bool,
+}
+
+impl Extras {
+    /// The element that leaves some to Linux, if one is wanted, with an arrow before it; and that again, as what goes there.
+    fn redirects(self, name: &str, adjacencies: &str, from: &str) -> [String; 2] {
+        if !self.redirects {
+            return [String::new(), String::new()];
+        }
+        let element = format!("\n  -> {name} :: DivertReturning(ADJACENCIES {adjacencies}, {from})");
+        [element, format!(", {name}[1]")]
+    }
+}
+
+/// The configuration for these ports, with these limits for each, and what is wanted beside that.
 ///
 /// For each port: IPv4 and IPv6 packets to its address are checked, looked up in the tables that all ports share, and
-/// leave with the header of their next hop. Everything else, and what is for the router itself, has no known neighbour,
-/// lived too long or is too long, goes to the twin as it came; what Linux sends on the twin leaves by the port.
-pub fn text(ports: &[Port], limits: PuntLimits, sources: Option<ReversePath>) -> String {
+/// leave with the header of their next hop, IPv4 packets that are too long for it in pieces. Everything else, and what is for
+/// the router itself, has no known neighbour, lived too long or is too long and may not be cut, goes to the twin as it came;
+/// what Linux sends on the twin leaves by the port.
+pub fn text(ports: &[Port], limits: PuntLimits, extras: Extras) -> String {
     let limits = limits.arguments();
     let mut text = String::from("// A router with Linux as its control plane.\n");
     for (i, port) in ports.iter().enumerate() {
@@ -90,70 +132,79 @@ pub fn text(ports: &[Port], limits: PuntLimits, sources: Option<ReversePath>) ->
         );
     }
     for (i, port) in ports.iter().enumerate() {
-        let rewrite = format!("UNRESOLVED {0}, EXPIRED {0}, TOO_LONG {0}", ports.len());
-        text += &lookup((i, i), port, sources, &rewrite);
+        text += &lookup((i, i), port, extras, ("", ports.len()));
         for output in 0..ports.len() {
             let _ = writeln!(text, "next{i}[{output}], next6_{i}[{output}] -> out{output};");
         }
-        let punt = ports.len();
-        let _ = writeln!(text, "next{i}[{punt}], next6_{i}[{punt}] -> punt{i};");
     }
     text
 }
 
-/// What packets from a port pass: classifier, checks, lookups, and the rewriting with these further arguments; before the
-/// lookups a check of sources if one is wanted. What is not for the port's own address, or nothing to be looked up, goes to
-/// `punt{i}`; the rest leaves by outputs of `next{i}` and `next6_{i}`. `number` is that of the port among interfaces.
+/// What packets from a port pass: classifier, checks, lookups, and the rewriting with these further arguments, and whatever
+/// is wanted before and behind the lookups. What is rewritten leaves by the first `outputs` outputs of `next{i}` and
+/// `next6_{i}`; too long IPv4 packets come back in pieces. The rest goes to `punt{i}`: what is not for the port's own address,
+/// is nothing to be looked up, or cannot be rewritten. `number` is that of the port among interfaces.
 pub fn lookup(
     (i, number): (usize, usize),
     port: &Port,
-    sources: Option<ReversePath>,
-    rewrite: &str,
+    extras: Extras,
+    (rewrite, outputs): (&str, usize),
 ) -> String {
     let mac = port.mac.map(|byte| format!("{byte:02x}")).concat();
     let patterns = CLASSES.map(|pattern| format!("0/{mac} {pattern}")).join(", ");
     let from = format!("INTERFACES main, PORT {number}");
-    let check = |class: &str, lookup: &str, adjacencies: &str| {
-        let lookup = format!("{lookup}{i}");
-        sources.map_or(String::new(), |mode| mode.element(class, &lookup, adjacencies, &from))
+    let check = |class: &str, name: &str, lookup: &str, adjacencies: &str| {
+        let (class, lookup) = (format!("{name}{i} :: {class}"), format!("{lookup}{i}"));
+        extras.sources.map_or(String::new(), |mode| mode.element(&class, &lookup, adjacencies, &from))
     };
-    let check4 = check("CheckReversePath", "rt", "main");
-    let check6 = check("CheckIP6ReversePath", "rt6_", "main6");
+    let [name4, name6, ..] = CHECKS;
+    let check4 = check("CheckReversePath", name4, "rt", "main");
+    let check6 = check("CheckIP6ReversePath", name6, "rt6_", "main6");
+    let [back4, diverted4] = extras.redirects(&format!("back{i}"), "main", &format!("PORT {number}"));
+    let [back6, diverted6] = extras.redirects(&format!("back6_{i}"), "main6", &format!("PORT {number}"));
+    let rewrite = format!("{rewrite}UNRESOLVED {outputs}, EXPIRED {outputs}, TOO_LONG");
+    let (punt, long) = (outputs, outputs + 1);
     let text = format!(
         "\n// From {name}. The classifier lets IPv4 and IPv6 to the port's own address pass.\n\
          in{i} -> class{i} :: Classifier({patterns}, 12/8100, 12/88a8, -);\n\
          class{i}[0] -> CheckIPHeader(BADSRC {MARTIANS}, OFFSET 14)\n\
-         {check4}\x20 -> rt{i} :: DirectIPLookup(TABLE main, ONE_OUTPUT true, {from})\n\
-         \x20 -> next{i} :: AdjacencyRewrite(rt{i}, ADJACENCIES main, INTERFACES main, {rewrite});\n\
+         {check4}\x20 -> rt{i} :: DirectIPLookup(TABLE main, ONE_OUTPUT true, {from}){back4}\n\
+         \x20 -> next{i} :: AdjacencyRewrite(rt{i}, ADJACENCIES main, INTERFACES main, {rewrite} {long});\n\
+         next{i}[{long}] -> cut{i} :: IPFragmenter(ADJACENCIES main) -> next{i};\n\
          class{i}[1], class{i}[2], class{i}[6] -> punt{i};\n\
          class{i}[3] -> CheckIP6Header(BADSRC {MARTIANS6}, OFFSET 14)\n\
-         {check6}\x20 -> rt6_{i} :: LookupIP6Route(TABLE main, ONE_OUTPUT true, {from})\n\
-         \x20 -> next6_{i} :: IP6AdjacencyRewrite(rt6_{i}, ADJACENCIES main6, INTERFACES main, {rewrite});\n",
+         {check6}\x20 -> rt6_{i} :: LookupIP6Route(TABLE main, ONE_OUTPUT true, {from}){back6}\n\
+         \x20 -> next6_{i} :: IP6AdjacencyRewrite(rt6_{i}, ADJACENCIES main6, INTERFACES main, {rewrite} {punt});\n\
+         next{i}[{punt}], next6_{i}[{punt}], cut{i}[1]{diverted4}{diverted6} -> punt{i};\n",
         name = port.name,
     );
-    text + &tagged_lookup((i, number), port, sources)
+    text + &tagged_lookup((i, number), port, extras)
 }
 
 /// What frames with VLAN tags pass: checks and lookups of their own, then what untagged ones do.
-fn tagged_lookup((i, number): (usize, usize), port: &Port, sources: Option<ReversePath>) -> String {
+fn tagged_lookup((i, number): (usize, usize), port: &Port, extras: Extras) -> String {
     let check = |class: &str, name: &str, lookup: &str, adjacencies: &str| {
-        let class = format!("{name}{i} :: {class}");
-        let lookup = format!("{lookup}{i}");
-        sources.map_or(String::new(), |mode| mode.element(&class, &lookup, adjacencies, "INTERFACES main"))
+        let (class, lookup) = (format!("{name}{i} :: {class}"), format!("{lookup}{i}"));
+        let element = |mode: ReversePath| mode.element(&class, &lookup, adjacencies, "INTERFACES main");
+        extras.sources.map_or(String::new(), element)
     };
-    let check4 = check("CheckReversePath", "vrpf", "vrt", "main");
-    let check6 = check("CheckIP6ReversePath", "vrpf6_", "vrt6_", "main6");
-    let [first4, first6] = if sources.is_some() { ["vrpf", "vrpf6_"] } else { ["vrt", "vrt6_"] };
+    let [.., name4, name6] = CHECKS;
+    let check4 = check("CheckReversePath", name4, "vrt", "main");
+    let check6 = check("CheckIP6ReversePath", name6, "vrt6_", "main6");
+    let [first4, first6] = if extras.sources.is_some() { [name4, name6] } else { ["vrt", "vrt6_"] };
+    let from = format!("PORT {number}, INTERFACES main");
+    let [back4, diverted4] = extras.redirects(&format!("vback{i}"), "main", &from);
+    let [back6, diverted6] = extras.redirects(&format!("vback6_{i}"), "main6", &from);
     format!(
         "// Of VLANs on {name}: with one tag, with two.\n\
          class{i}[4], class{i}[5] -> vlan{i} :: FindInterface(PORT {number}, INTERFACES main);\n\
-         vlan{i}[4] -> punt{i};\n\
          vlan{i}[0] -> CheckIPHeader(BADSRC {MARTIANS}, OFFSET 18)\n\
-         {check4}\x20 -> vrt{i} :: DirectIPLookup(TABLE main, ONE_OUTPUT true, INTERFACES main) -> next{i};\n\
+         {check4}\x20 -> vrt{i} :: DirectIPLookup(TABLE main, ONE_OUTPUT true, INTERFACES main){back4} -> next{i};\n\
          vlan{i}[2] -> CheckIPHeader(BADSRC {MARTIANS}, OFFSET 22) -> {first4}{i};\n\
          vlan{i}[1] -> CheckIP6Header(BADSRC {MARTIANS6}, OFFSET 18)\n\
-         {check6}\x20 -> vrt6_{i} :: LookupIP6Route(TABLE main, ONE_OUTPUT true, INTERFACES main) -> next6_{i};\n\
-         vlan{i}[3] -> CheckIP6Header(BADSRC {MARTIANS6}, OFFSET 22) -> {first6}{i};\n",
+         {check6}\x20 -> vrt6_{i} :: LookupIP6Route(TABLE main, ONE_OUTPUT true, INTERFACES main){back6} -> next6_{i};\n\
+         vlan{i}[3] -> CheckIP6Header(BADSRC {MARTIANS6}, OFFSET 22) -> {first6}{i};\n\
+         vlan{i}[4]{diverted4}{diverted6} -> punt{i};\n",
         name = port.name,
     )
 }
@@ -161,6 +212,35 @@ fn tagged_lookup((i, number): (usize, usize), port: &Port, sources: Option<Rever
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::config::Configuration;
+
+    #[test]
+    fn whatever_is_wanted_it_is_a_configuration() {
+        let port = |n: u8| Port {
+            name: format!("eth{n}"),
+            tap: format!("rbtwin{n}"),
+            mac: [2, 0, 0, 0, 0, n],
+            mtu: 1500,
+            offloads: Vec::new(),
+            addresses: Vec::new(),
+            up: true,
+            promiscuous: false,
+            xdp: false,
+        };
+        for (sources, redirects) in [(None, false), (Some(ReversePath::Off), true), (None, true)] {
+            let text = text(&[port(1), port(2)], PuntLimits::default(), Extras { sources, redirects });
+            let configuration = Configuration::of_text("router", text.clone()).unwrap();
+            configuration.check_elements(1).unwrap();
+            let count = |class: &str| text.matches(class).count();
+            let expected = if sources.is_some() { 4 } else { 0 };
+            assert_eq!(
+                (count("CheckReversePath(") + count("CheckIP6ReversePath("), sources),
+                (2 * expected, sources)
+            );
+            assert_eq!(count("DivertReturning("), if redirects { 8 } else { 0 });
+            assert_eq!(CHECKS.map(|name| text.contains(&format!("{name}1 ::"))), [sources.is_some(); 4]);
+        }
+    }
 
     #[test]
     fn limits_are_arguments() {

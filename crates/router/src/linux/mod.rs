@@ -14,7 +14,7 @@ mod namespaces;
 mod supervise;
 mod twins;
 
-pub use config::{PuntLimits, ReversePath, lookup, text};
+pub use config::{Extras, PuntLimits, ReversePath, lookup, text};
 pub use control_side::{ControlSide, Mode};
 pub use namespaces::Namespaces;
 pub use twins::{Port, Twins, hand_over, take_back};

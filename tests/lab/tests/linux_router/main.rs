@@ -3,6 +3,9 @@
 mod backup;
 mod control_side;
 mod multipath;
+mod narrow;
+mod redirects;
+mod reference;
 mod reverse_path;
 mod service;
 mod tags_like_linux;
@@ -128,7 +131,7 @@ fn packets_longer_than_the_next_link_takes_are_cut_or_refused() -> Result<()> {
     };
     let (_, printed) = ping(&["-c1", "-W2", "-M", "do", "-s1450", "10.2.0.2"])?;
     assert!(printed.contains("From 10.1.0.1") && printed.contains("mtu = 1400"), "{printed}");
-    // Linux cuts it, and what is cut arrives.
+    // What is cut arrives.
     stage.hosts[0].ip("route flush cache\n")?;
     let (answered, printed) = ping(&["-c1", "-W2", "-M", "dont", "-s1450", "10.2.0.2"])?;
     assert!(answered, "{printed}");
@@ -159,6 +162,7 @@ fn routes_may_be_narrower_than_their_link() -> Result<()> {
     assert!(printed.contains("From 10.1.0.1") && printed.contains("mtu = 1300"), "{printed}");
     stage.hosts[0].ip("route flush cache\n")?;
     assert!(long("1272")?.contains("1 received"));
+    pings_do_not_pass_linux(&stage, "10.9.0.1", "next0")?;
     // Of full width again, the data plane has it, and lets long packets pass.
     stage.inside.ip("route replace 10.9.0.0/16 via 10.2.0.2\n")?;
     stage.hosts[0].ip("route flush cache\n")?;

@@ -200,6 +200,8 @@ fn settings_come_from_a_file() -> Result<()> {
     // While it runs limits change, and nothing at all if something else is said that cannot, too.
     let reload = |text: &str, said: &str| reload(&stage, &file, text, said);
     reload("workers = 3\n[punt]\nothers = 9\n", "the settings differ in workers; everything stays as it is")?;
+    let checks = "workers = 2\nrpf = \"loose\"\n[punt]\nothers = 9\n";
+    reload(checks, "the settings differ in rpf; everything stays as it is")?;
     reload("workers = 2\n[punt]\nother = 9\n", "the settings cannot be used; everything stays as it is")?;
     assert_eq!(punt("others")?.1, Some(200));
     reload("workers = 2\n[punt]\nothers = 300\n", "limits of punting are as the settings say now")?;
@@ -235,7 +237,7 @@ fn where_routes_come_from_changes_while_packets_flow() -> Result<()> {
         Ok(rows.first().and_then(|row| row["state"].as_str()).unwrap_or_default().to_owned())
     };
     assert_eq!(state()?, "in step");
-    let said = "fpm and limits of punting are as the settings say now";
+    let said = "limits of punting are as the settings say now";
     reload(&stage, &file, "workers = 1\nfpm = \"127.0.0.1:2620\"\n", said)?;
     assert_eq!(state()?, "waiting for FRR");
     stage.wait_for_ping(0, "10.2.0.2", true)?;
@@ -245,6 +247,62 @@ fn where_routes_come_from_changes_while_packets_flow() -> Result<()> {
     stage.wait_for_ping(0, "10.2.0.2", true)?;
     reload(&stage, &file, kernel, said)?;
     assert_eq!(state()?, "in step");
+    stage.wait_for_ping(0, "10.2.0.2", true)?;
+    stage.end()
+}
+
+#[test]
+fn checks_of_sources_and_http_change_while_packets_flow() -> Result<()> {
+    if netns::skipped() {
+        return Ok(());
+    }
+    let directory = tempfile::tempdir().cannot(|| "make a directory".to_owned())?;
+    let file = directory.path().join("router.toml").display().to_string();
+    fs::write(&file, "rpf = \"off\"\nhttp = \"8080\"\n").cannot(|| format!("write {file}"))?;
+    let stage = Stage::new(2, &["--settings", &file])?;
+    stage.inside.ip("route add 10.9.0.0/16 via 10.2.0.2\n")?;
+    stage.hosts[0].ip("link set lo up\naddress add 10.9.0.7/32 dev lo\n")?;
+    stage.wait_for_ping(0, "10.2.0.2", true)?;
+    // Lost of ten packets from an address that is behind the other port, IPv4 and IPv6 alike.
+    let lost = || -> Result<u64> {
+        let count = || -> Result<u64> {
+            let rows = stage.router.rows("drops")?;
+            let of = rows.iter().filter(|row| row["loss"] == "rpf0.reverse_path");
+            Ok(of.filter_map(|row| row["packets"].as_u64()).sum())
+        };
+        let before = count()?;
+        stage.hosts[0].output("ping", &["-c10", "-i0.01", "-W0.1", "-I", "10.9.0.7", "10.2.0.2"])?;
+        Ok(count()? - before)
+    };
+    let modes = || -> Result<Vec<String>> {
+        let names = ["rpf0", "rpf6_1", "vrpf1", "vrpf6_0"];
+        names.iter().map(|name| stage.router.handler(name, "mode")).collect()
+    };
+    let serves = |address: &str| -> Result<bool> {
+        let program = format!(
+            "import urllib.request\nprint(urllib.request.urlopen('http://{address}/metrics', timeout=5).status)"
+        );
+        Ok(stage.inside.output("python3", &["-c", &program])?.stdout.starts_with(b"200"))
+    };
+    let at = |address: &str| -> Result<[bool; 2]> { Ok([serves(address)?, serves("127.0.0.1:8080")?]) };
+    assert_eq!((lost()?, modes()?, serves("127.0.0.1:8080")?), (0, vec!["off".to_owned(); 4], true));
+    let said = "limits of punting are as the settings say now";
+    reload(&stage, &file, "rpf = \"strict\"\nhttp = \"8081\"\n", said)?;
+    assert_eq!((lost()?, modes()?), (10, vec!["strict".to_owned(); 4]));
+    assert_eq!(at("127.0.0.1:8081")?, [true, false]);
+    // An address that nobody has: neither changes. The same port at another address.
+    reload(&stage, &file, "rpf = \"loose\"\nhttp = \"192.0.2.1:8081\"\n", "everything stays as it is")?;
+    assert_eq!((modes()?, at("127.0.0.1:8081")?), (vec!["strict".to_owned(); 4], [true, false]));
+    reload(&stage, &file, "rpf = \"loose\"\nhttp = \"0.0.0.0:8081\"\n", said)?;
+    assert_eq!((lost()?, modes()?), (0, vec!["loose".to_owned(); 4]));
+    assert_eq!(at("10.1.0.1:8081")?, [true, false]);
+    // Where routes come from is what cannot be had: the rest stays, too.
+    let fpm = "rpf = \"strict\"\nhttp = \"8080\"\nfpm = \"192.0.2.1:2620\"\n";
+    reload(&stage, &file, fpm, "everything stays as it is")?;
+    assert_eq!((modes()?, at("10.1.0.1:8081")?), (vec!["loose".to_owned(); 4], [true, false]));
+    // Nothing said is nothing checked, and nothing served.
+    reload(&stage, &file, "", said)?;
+    assert_eq!((modes()?, at("127.0.0.1:8081")?), (vec!["off".to_owned(); 4], [false, false]));
     stage.wait_for_ping(0, "10.2.0.2", true)?;
     stage.end()
 }

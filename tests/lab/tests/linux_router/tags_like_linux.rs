@@ -1,14 +1,11 @@
 //! Random frames with and without tags leave our router as they leave a Linux with the same VLANs, VRF, routes, neighbours.
 
-use super::RAW_SOCKET;
+use super::reference::{assert_alike, exchanged, reference};
 use super::vlans::skipped;
+use lab::Result;
 use lab::netns::{Namespace, missing_program};
 use lab::twins::{LIMIT, Stage};
 use lab::wait::wait_until;
-use lab::{Context, Error, Result};
-use std::collections::BTreeSet;
-use std::io::{BufRead, BufReader, Read};
-use std::process::{Child, ChildStdout, Stdio};
 
 /// VLANs 100 and 200 on both ports, 200 in VRF red, 5 in 7 on the first; every host is known, and one route leads out of red.
 const ROUTER: &str = "
@@ -54,7 +51,7 @@ const HOSTS: [(u8, &str, u8); 7] = [
     (22, "eth2.200", 0x25),
 ];
 
-/// After [`RAW_SOCKET`]: sends 2,000 frames, of all kinds of tags, addresses and lengths.
+/// Sends 2,000 frames, of all kinds of tags, addresses and lengths.
 const SEND: &str = "
 import random, time
 random.seed(1)
@@ -108,42 +105,6 @@ while True:
         print(tag, frame[:at + 2].hex(), ip[:40].hex(), len(ip), ip[40:44].hex())
 ";
 
-/// A process that listens.
-struct Listener(Child, BufReader<ChildStdout>);
-
-impl Listener {
-    fn start(host: &Namespace) -> Result<Listener> {
-        let mut command = host.command("python3");
-        let mut child = command
-            .args(["-c", RECEIVE])
-            .stdout(Stdio::piped())
-            .spawn()
-            .cannot(|| "run python3".to_owned())?;
-        let output = child.stdout.take().ok_or_else(|| Error::new("no output"))?;
-        let mut output = BufReader::new(output);
-        output.read_line(&mut String::new()).cannot(|| "read from python3".to_owned())?;
-        Ok(Listener(child, output))
-    }
-
-    fn frames(mut self) -> Result<String> {
-        let mut text = String::new();
-        self.1.read_to_string(&mut text).cannot(|| "read from python3".to_owned())?;
-        self.0.wait().cannot(|| "wait for python3".to_owned())?;
-        Ok(text)
-    }
-}
-
-/// The frames that both hosts get, with the number of the host.
-fn exchanged(hosts: [&Namespace; 2]) -> Result<BTreeSet<String>> {
-    let listeners = [Listener::start(hosts[0])?, Listener::start(hosts[1])?];
-    hosts[0].run("python3", &["-c", &[RAW_SOCKET, SEND].concat()])?;
-    let mut all = BTreeSet::new();
-    for (number, listener) in (1..).zip(listeners) {
-        all.extend(listener.frames()?.lines().map(|line| format!("{number}: {line}")));
-    }
-    Ok(all)
-}
-
 fn configure(router: &Namespace) -> Result<()> {
     router.ip(ROUTER)?;
     for (net, device, mac) in HOSTS {
@@ -156,25 +117,6 @@ fn configure(router: &Namespace) -> Result<()> {
         }
     }
     Ok(())
-}
-
-/// A Linux router like that of the stage, with its hosts.
-fn reference() -> Result<(Namespace, [Namespace; 2])> {
-    let router = Namespace::unique("linux")?;
-    router.set("net/ipv6/conf/all/disable_ipv6", "0")?;
-    router.set("net/ipv6/conf/default/disable_ipv6", "0")?;
-    router.set("net/ipv4/ip_forward", "1")?;
-    router.set("net/ipv6/conf/all/forwarding", "1")?;
-    let hosts = [Namespace::unique("l1")?, Namespace::unique("l2")?];
-    for (host, n) in hosts.iter().zip(1..) {
-        let name = host.name();
-        router.ip(&format!(
-            "link add eth{n} address 02:00:00:00:00:0{n} type veth peer name eth0 netns {name} address 02:00:00:00:00:1{n}\n\
-             address add 10.{n}.0.1/24 dev eth{n}\naddress add 2001:db8:{n}::1/64 dev eth{n} nodad\nlink set eth{n} up\n"
-        ))?;
-        host.ip("link set eth0 up\n")?;
-    }
-    Ok((router, hosts))
 }
 
 #[test]
@@ -197,16 +139,9 @@ fn frames_with_tags_leave_as_they_leave_linux() -> Result<()> {
     configure(&stage.inside)?;
     let known = || Ok(stage.router.rows("routes")?.iter().any(|row| row["prefix"] == "10.98.0.0/16"));
     wait_until("the routes", LIMIT, || Ok(known()?.then_some(())))?;
-    let expected = exchanged([&hosts[0], &hosts[1]])?;
-    let ours = exchanged([&stage.hosts[0], &stage.hosts[1]])?;
-    let differ: Vec<_> = expected.symmetric_difference(&ours).collect();
-    assert!(
-        differ.is_empty(),
-        "{} frames, {} differ: {:#?}",
-        expected.len(),
-        differ.len(),
-        &differ[..differ.len().min(12)]
-    );
+    let expected = exchanged([&hosts[0], &hosts[1]], SEND, RECEIVE)?;
+    let ours = exchanged([&stage.hosts[0], &stage.hosts[1]], SEND, RECEIVE)?;
+    assert_alike(&expected, &ours);
     println!("{} frames of 2000 left alike", ours.len());
     let tags = |tag: &str| ours.iter().filter(|line| line.contains(tag)).count();
     assert!(["1: -", "2: -", ".64 ", ".c8 ", ".7 "].iter().all(|tag| tags(tag) > 10), "{ours:?}");

@@ -84,6 +84,7 @@ pub const ROUTES: &[Column] = &[
     column("gateway", |r| if is_linux(r) { "-".to_owned() } else { text(&r["gateway"]) }),
     column("port", |r| if is_linux(r) { "Linux".to_owned() } else { port(&r["port"]) }),
     column("interface", |r| text(&r["interface"])),
+    column("MTU", |r| text(&r["mtu_bytes"])),
 ];
 
 /// True of routes that Linux serves itself, by a gateway that is nobody's.

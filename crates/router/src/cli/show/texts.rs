@@ -2,6 +2,7 @@
 
 use super::interfaces::names;
 use crate::api::client::Client;
+use fib::NextHop;
 use serde_json::{Value, json};
 
 /// The routes of all lookup elements; of one VRF if it is named, and then once.
@@ -98,8 +99,13 @@ fn route(element: &str, line: &str) -> Option<Value> {
     let (prefix, gateway, port) = (words.next()?, words.next()?, words.next()?);
     prefix.contains('/').then_some(())?;
     let gateway = (gateway != "-").then_some(gateway);
-    let port: u64 = port.parse().ok()?;
-    Some(json!({ "element": element, "prefix": prefix, "gateway": gateway, "port": port }))
+    let hop = NextHop { gateway: None, port: port.parse().ok()? };
+    let mut row =
+        json!({ "element": element, "prefix": prefix, "gateway": gateway, "port": hop.widened().port });
+    if let Some(mtu) = hop.mtu() {
+        row["mtu_bytes"] = json!(mtu);
+    }
+    Some(row)
 }
 
 /// `VRF table`, and a route.
