@@ -93,6 +93,11 @@ impl FlowletTable {
         *entry = Entry::new(entry.0 >> PATH_BITS, path.min(NONE).into());
     }
 
+    /// From now on every flow has a flowlet on this path, as if it had just had a packet at `now`.
+    pub fn put_all_on(&mut self, path: u16, now: u64) {
+        self.entries.fill(Entry::new((now >> TICK) as u32, path.min(NONE).into()));
+    }
+
     /// Where what is known of a flow is: to have it near by when it is asked for.
     #[inline]
     pub fn at(&self, flow: u32) -> Option<&Entry> {

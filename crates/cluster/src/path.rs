@@ -10,9 +10,12 @@
 //! The others are to compare with: the paper's Direct VLB sends R/N to each node directly and the rest over the other N − 2
 //! nodes; classic VLB spreads everything; flow hash gives each flow one path for good.
 
+mod rest;
+
 use crate::flowlet::{DIRECT, FlowletTable};
 use crate::spread::Spread;
 use crate::utilisation::Bucket;
+use rest::Rest;
 
 /// Which rule chooses paths.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -100,7 +103,8 @@ pub struct Ask {
     pub flow: u32,
 }
 
-/// A way that packets to one node may take one after the other, without another look.
+/// A way that packets to one node may take one after the other, without another look, until the next question about that node; if
+/// [`PathChooser::changes`] says nothing else, for longer.
 #[derive(Debug, Clone, Copy)]
 pub struct Run {
     /// The link.
@@ -135,6 +139,9 @@ pub struct PathChooser {
     /// Whether the direct link to a node is up.
     direct: Vec<bool>,
     flowlets: Option<FlowletTable>,
+    rest: Rest,
+    /// [`PathChooser::changes`].
+    changes: u32,
 }
 
 impl PathChooser {
@@ -149,6 +156,8 @@ impl PathChooser {
             spread: Spread::new(config.nodes, config.links),
             direct: vec![false; config.nodes],
             flowlets: is_flowlet.then(|| FlowletTable::new(config.flowlets, config.gap)),
+            rest: Rest::new(is_flowlet && config.policy != Policy::Vlb, config.gap),
+            changes: 0,
             config,
         }
     }
@@ -156,6 +165,7 @@ impl PathChooser {
     /// Sets how traffic to a node is split over the links ([`crate::shares`]); all 0 if it is not reachable. The paper's
     /// rule keeps the direct link for its quota.
     pub fn set_weights(&mut self, to: u16, weights: &[u8]) {
+        self.change();
         let to = usize::from(to);
         let mut weights = weights.to_vec();
         self.direct[to] = weights.get(to).is_some_and(|&weight| weight > 0);
@@ -169,6 +179,7 @@ impl PathChooser {
 
     /// Sets what this worker may fill of a link, in bits per second: its rate, less what others send on it; 0 if it is down.
     pub fn set_link_rate(&mut self, link: u16, rate: u64) {
+        self.change();
         let (now, rate) = (self.now, filled(rate, self.config.fill));
         let bucket = &mut self.links[usize::from(link)];
         bucket.advance(now);
@@ -177,6 +188,7 @@ impl PathChooser {
 
     /// Sets what the paper's rule sends directly to each node at most, in bits per second: R/N.
     pub fn set_quota(&mut self, rate: u64) {
+        self.change();
         for quota in &mut self.quotas {
             quota.advance(self.now);
             quota.set_rate(rate);
@@ -185,6 +197,10 @@ impl PathChooser {
 
     /// Changes δ, in nanoseconds.
     pub fn set_gap(&mut self, gap: u64) {
+        if self.rest.is_other(gap) {
+            self.wake();
+            self.rest.set_gap(gap);
+        }
         self.flowlets.iter_mut().for_each(|table| table.set_gap(gap));
     }
 
@@ -198,21 +214,38 @@ impl PathChooser {
     /// Counts what this worker relays on a link: room that is taken.
     #[inline]
     pub fn relayed(&mut self, link: u16, bytes: u32) {
+        self.change();
         self.links[usize::from(link)].add(self.now, bytes);
+    }
+
+    /// Another number whenever something else than runs that go directly may take room on links, or links are others. As long
+    /// as it stays, what is left of such a run may be used later, too: buckets only drain.
+    #[inline]
+    pub fn changes(&self) -> u32 {
+        self.changes
+    }
+
+    #[inline]
+    fn change(&mut self) {
+        self.changes = self.changes.wrapping_add(1);
     }
 
     /// The link that a packet of `len` bytes to node `to` takes, `None` if there is none. `flow` is a hash of its flow.
     #[inline]
     pub fn choose(&mut self, to: u16, len: u32, flow: u32) -> Option<u16> {
+        self.change();
         let to = usize::from(to);
         let link = match self.config.order {
             _ if self.config.policy == Policy::FlowHash => self.spread.drawn(to, flow),
             Order::SinglePath => self.spread.drawn(to, flow),
             Order::Spray | Order::Strict => self.by_rule(to, len),
-            Order::Flowlet => {
-                let path = self.flowlet(flow);
-                self.by_flowlet(to, len, flow, path)
-            }
+            Order::Flowlet => match self.rests_with(to, len) {
+                true => Some(to),
+                false => {
+                    let path = self.flowlet(flow);
+                    self.by_flowlet(to, len, flow, path)
+                }
+            },
         }?;
         self.links[link].add(self.now, len);
         Some(link as u16)
@@ -230,6 +263,7 @@ impl PathChooser {
     /// is to be told by [`PathChooser::charge`] before the next question about that node.
     pub fn run(&mut self, to: u16) -> Option<Run> {
         self.direct_run(to).or_else(|| {
+            self.change();
             let node = usize::from(to);
             let link = self.spread.next(node)?;
             Some(Run { link: link as u16, left: self.spread.left(node, link), kind: Kind::Split })
@@ -239,6 +273,12 @@ impl PathChooser {
     /// What may go directly to node `to`, in what is left of the link there.
     #[inline]
     pub fn direct_run(&mut self, to: u16) -> Option<Run> {
+        self.direct_up_to(to, self.config.slack)
+    }
+
+    /// What may go directly to node `to` until the link there, or the paper's quota, is `slack` bytes ahead.
+    #[inline]
+    fn direct_up_to(&mut self, to: u16, slack: u32) -> Option<Run> {
         let node = usize::from(to);
         let bucket = match self.config.policy {
             Policy::Adaptive => self.links.get_mut(node),
@@ -246,7 +286,7 @@ impl PathChooser {
             _ => None,
         };
         let bucket = bucket.filter(|_| self.direct.get(node) == Some(&true))?;
-        let room = self.config.slack.saturating_sub(bucket.level(self.now));
+        let room = slack.saturating_sub(bucket.level(self.now));
         let left = room.min(1 << 29) as i32;
         (left > 0).then_some(Run { link: to, left, kind: Kind::Fills })
     }
@@ -256,7 +296,10 @@ impl PathChooser {
     pub fn charge(&mut self, to: u16, run: &Run, bytes: u32) {
         let (to, link) = (usize::from(to), usize::from(run.link));
         match run.kind {
-            Kind::Split => self.spread.charge(to, link, bytes),
+            Kind::Split => {
+                self.went_by(to, link);
+                self.spread.charge(to, link, bytes);
+            }
             Kind::Fills if self.config.policy == Policy::DirectVlb => self.quotas[to].add(self.now, bytes),
             Kind::Fills => {}
         }
@@ -280,8 +323,13 @@ impl PathChooser {
     /// The way that packets to node `to` take from now on whose flowlets are on `path`, if they may stay there.
     pub fn flowlet_run(&mut self, to: u16, path: u16) -> Option<Run> {
         let link = path.checked_sub(1).unwrap_or(to);
+        if path != DIRECT {
+            // Nor are there two lasting runs by one link.
+            self.change();
+        }
         let direct = if link == to { self.direct_run(to) } else { None };
         direct.or_else(|| {
+            self.change();
             let room = self.spread.room(to.into(), link.into(), self.config.overdraft);
             (room > 0).then_some(Run { link, left: room.min(LONGEST_RUN), kind: Kind::Split })
         })
@@ -290,6 +338,7 @@ impl PathChooser {
     /// The link that a packet takes whose flowlet is on `path`, `None` if there is none.
     #[inline]
     pub fn follow(&mut self, to: u16, len: u32, flow: u32, path: Option<u16>) -> Option<u16> {
+        self.change();
         let link = self.by_flowlet(to.into(), len, flow, path)?;
         self.links[link].add(self.now, len);
         Some(link as u16)
@@ -329,6 +378,7 @@ impl PathChooser {
             return Some(to);
         }
         if self.spread.may_stay(to, path, self.config.overdraft) {
+            self.went_by(to, path);
             self.spread.charge(to, path, len);
             return Some(path);
         }
@@ -342,6 +392,7 @@ impl PathChooser {
             to
         } else {
             let link = self.spread.emptiest(to)?;
+            self.went_by(to, link);
             self.spread.charge(to, link, len);
             link
         };
@@ -357,141 +408,4 @@ fn filled(rate: u64, fill: u8) -> u64 {
 }
 
 #[cfg(test)]
-mod tests {
-    use proptest::prelude::*;
-
-    use super::*;
-    use crate::shares::{Links, small};
-    use crate::topology::Topology;
-
-    const R: u64 = 8_000_000_000;
-
-    /// Node 0 of four.
-    fn chooser(policy: Policy, order: Order) -> PathChooser {
-        let mut chooser = PathChooser::new(Config::mesh(4, R, policy, order));
-        let links = Links::new(Topology::mesh(4).unwrap(), R / 2);
-        (1..4).for_each(|to| chooser.set_weights(to, &small(&links.weights(0, to))));
-        chooser
-    }
-
-    /// Sends at rate R to node 1, a packet of 1,000 bytes each microsecond, and counts by link.
-    fn flood(chooser: &mut PathChooser, packets: u64) -> [u32; 4] {
-        let mut count = [0; 4];
-        for packet in 0..packets {
-            chooser.advance(packet * 1000);
-            count[usize::from(chooser.choose(1, 1000, packet as u32 % 64).unwrap())] += 1;
-        }
-        count
-    }
-
-    #[test]
-    fn a_node_that_sends_all_to_one_goes_half_by_relays() {
-        for policy in [Policy::Adaptive, Policy::Vlb] {
-            let [here, direct, a, b] = flood(&mut chooser(policy, Order::Strict), 40_000);
-            assert_eq!(here, 0);
-            assert!(direct.abs_diff(20_000) < 100 && a.abs_diff(b) < 30, "{policy:?}: {direct} {a} {b}");
-        }
-        let [_, direct, a, b] = flood(&mut chooser(Policy::DirectVlb, Order::Spray), 40_000);
-        assert!(direct.abs_diff(10_000) < 100 && a.abs_diff(b) < 30, "{direct} {a} {b}");
-    }
-
-    #[test]
-    fn direct_traffic_fills_what_relays_leave() {
-        // To node 1 goes 0.4 R, less than the link can take, until a relay puts 0.3 R on it.
-        let mut chooser = chooser(Policy::Adaptive, Order::Spray);
-        let mut relayed = [0, 0];
-        for packet in 0..40_000u64 {
-            chooser.advance(packet * 1000);
-            if packet >= 20_000 && packet % 10 < 3 {
-                chooser.relayed(1, 1000);
-            }
-            if packet % 10 < 4 && chooser.choose(1, 1000, 0) != Some(1) {
-                relayed[usize::from(packet >= 20_000)] += 1;
-            }
-        }
-        // D + M/2 + 0.3 R = 0.485 R where D + M = 0.4 R: M = 0.43 R, more than there is, so all is spread: half by relays.
-        assert_eq!(relayed[0], 0);
-        assert!((3800..=4000).contains(&relayed[1]), "{relayed:?}");
-    }
-
-    #[test]
-    fn flows_and_flowlets_stay_on_their_paths() {
-        let mut hashed = chooser(Policy::FlowHash, Order::Spray);
-        let mut single = chooser(Policy::Adaptive, Order::SinglePath);
-        for flow in 0..100 {
-            let path = hashed.choose(1, 1000, flow);
-            assert!(
-                (0..50).all(|_| hashed.choose(1, 1000, flow) == path && single.choose(1, 64, flow) == path)
-            );
-        }
-        let mut flowlets = chooser(Policy::Adaptive, Order::Flowlet);
-        let mut paths = [None; 64];
-        let mut moves = 0;
-        for packet in 0..40_000u64 {
-            flowlets.advance(packet * 1000);
-            let flow = (packet * 7 % 64) as usize;
-            let path = flowlets.choose(1, 1000, flow as u32);
-            moves += u32::from(paths[flow] != path && paths[flow].is_some());
-            paths[flow] = path;
-        }
-        assert!(moves < 400, "{moves}");
-    }
-
-    #[test]
-    fn what_is_down_is_not_chosen() {
-        for policy in [Policy::Adaptive, Policy::DirectVlb, Policy::Vlb, Policy::FlowHash] {
-            for order in [Order::Spray, Order::Flowlet, Order::Strict, Order::SinglePath] {
-                let mut chooser = chooser(policy, order);
-                flood(&mut chooser, 1000);
-                chooser.set_weights(1, &[0, 0, 3, 0]);
-                assert_eq!(flood(&mut chooser, 1000), [0, 0, 1000, 0], "{policy:?} {order:?}");
-                chooser.set_weights(1, &[0, 2, 0, 0]);
-                assert_eq!(flood(&mut chooser, 1000), [0, 1000, 0, 0], "{policy:?} {order:?}");
-                chooser.set_weights(1, &[]);
-                assert_eq!(chooser.choose(1, 1000, 0), None, "{policy:?} {order:?}");
-            }
-        }
-    }
-
-    #[test]
-    fn a_batch_is_its_packets() {
-        let mut one = chooser(Policy::Adaptive, Order::Flowlet);
-        let mut many = one.clone();
-        let asks: Vec<Ask> =
-            (0..96).map(|i| Ask { to: 1 + i % 3, len: 64 + u32::from(i), flow: u32::from(i) % 7 }).collect();
-        let mut links = vec![None; asks.len()];
-        for now in (0..100_000).step_by(500) {
-            many.choose_batch(now, &asks, &mut links);
-            one.advance(now);
-            let expected: Vec<_> = asks.iter().map(|ask| one.choose(ask.to, ask.len, ask.flow)).collect();
-            assert_eq!(links, expected);
-        }
-    }
-
-    proptest! {
-        /// What the throughput of the cluster rests on: whatever comes, no relay gets more than its share of what a
-        /// destination is sent by relays or not, and direct traffic beyond its share only fills what is left.
-        #[test]
-        fn no_relay_gets_more_than_its_share(
-            packets in prop::collection::vec((1u16..4, 64u32..1515, 0u32..8, 0u64..2000), 500..2000),
-            order in prop_oneof![Just(Order::Spray), Just(Order::Flowlet)],
-        ) {
-            let mut chooser = chooser(Policy::Adaptive, order);
-            let (mut sent, mut by) = ([0u64; 4], [[0u64; 4]; 4]);
-            let mut now = 0;
-            for (to, len, flow, gap) in packets {
-                now += gap;
-                chooser.advance(now);
-                let link = chooser.choose(to, len, flow).unwrap();
-                sent[usize::from(to)] += u64::from(len);
-                by[usize::from(to)][usize::from(link)] += u64::from(len);
-                let slack = u64::from(crate::spread::MAX_OVERDRAFT) + 1514 + 4 * crate::spread::QUANTUM as u64;
-                for to in 1..4 {
-                    for relay in (1..4).filter(|&relay| relay != to) {
-                        prop_assert!(by[to][relay] * 4 <= sent[to] + slack * 4);
-                    }
-                }
-            }
-        }
-    }
-}
+mod tests;

@@ -47,9 +47,6 @@ impl Glance {
     /// Of [`Glance::words`] the bits that [`Glance::is_like`] compares.
     pub const ALIKE: [u32; 3] = in_words(!(ADJACENCY_BITS), !(SEQUENCES - 1));
 
-    /// Of [`Glance::words`] the bits of the adjacency.
-    pub const ADJACENCY: [u32; 3] = in_words(ADJACENCY_BITS, 0);
-
     /// The octets as three words, each read in little-endian order.
     #[inline]
     pub fn words(&self) -> [u32; 3] {
@@ -122,7 +119,7 @@ impl Glance {
 pub struct Template {
     /// The first 8 octets, adjacency 0.
     front: u64,
-    /// The last 4 octets, number 0.
+    /// The last 4 octets as they stand in memory, number 0.
     back: u32,
 }
 
@@ -135,7 +132,7 @@ impl Template {
     pub fn new(header: &Header) -> Result<Template, HeaderError> {
         let [a, b, c, d, e, f, g, h, back @ ..] = Header { adjacency: 0, sequence: 0, ..*header }.encode()?;
         let front = u64::from_be_bytes([a, b, c, d, e, f, g, h]);
-        Ok(Template { front, back: u32::from_be_bytes(back) })
+        Ok(Template { front, back: u32::from_ne_bytes(back) })
     }
 
     /// This one, of port 0, for another.
@@ -148,10 +145,10 @@ impl Template {
     #[inline(always)]
     pub fn bytes(&self, adjacency: u32, sequence: u32) -> [u8; LEN] {
         let front = self.front | (u64::from(adjacency % ADJACENCIES) << 16);
-        let back = self.back | (sequence % SEQUENCES);
+        let back = self.back | (sequence % SEQUENCES).to_be();
         let mut bytes = [0; LEN];
         bytes[..8].copy_from_slice(&front.to_be_bytes());
-        bytes[8..].copy_from_slice(&back.to_be_bytes());
+        bytes[8..].copy_from_slice(&back.to_ne_bytes());
         bytes
     }
 }

@@ -6,9 +6,10 @@
 //! ```
 //!
 //! Four nodes of one line each whose ports are lists in memory; 64 K flows of 60-byte frames come in at node 0 in batches of
-//! 64. In the matrix `uniform` they are for the three other nodes, and all go directly; in `one` they are all for node 1,
-//! and split as Valiant has it: half of them go by nodes 2 and 3. The baseline is a node that routes and rewrites, with
-//! as many packets to each output, and then a node that rewrites and forwards, with the same ports.
+//! 64. In the matrix `uniform` they are for the three other nodes, and all go directly, so that flowlets rest; in `one` they are
+//! all for node 1, and split as Valiant has it: half of them go by nodes 2 and 3, and flowlets never rest. The baseline is a
+//! node that routes and rewrites, with as many packets to each output, and then a node that rewrites and forwards, with the
+//! same ports.
 //!
 //! Instructions are counted by callgrind, in a run of this program for each role of a node. Cycles are of the time-stamp
 //! counter: all variants in turns of a few milliseconds, first quartiles of parts of these. `--latency`: the time from when a packet

@@ -1,14 +1,10 @@
-//! Packets of one kind, several looked at together: headers as columns of words, compared with what is known of the kind.
+//! Packets of one kind: headers compared with what is known of the kind.
 
-use super::outlet::{OVERHEAD, length};
+use super::outlet::OVERHEAD;
 use super::switch::Network;
 use cluster::header::{Glance, Header, LEN, SEQUENCES};
 use packet::Packet;
-use packet::lanes::{Lanes, Work, four};
 use packet::wire::ethernet::HEADER_LEN;
-
-/// Bytes of a frame that are read at a time: an Ethernet header and two more.
-const ROW: usize = 16;
 
 /// How many packets got ready to be sent on, and the bytes that they take on the wire.
 #[derive(Debug, Clone, Copy, Default)]
@@ -30,56 +26,79 @@ pub struct Alike {
     pub room: usize,
 }
 
+/// Bits behind the adjacency in the first 8 octets.
+const ADJACENCY_SHIFT: u32 = 16;
+
+/// The bits of [`Row`] that are the same in all packets of a kind.
+const SAME: Row = {
+    let [a, b, c] = Glance::ALIKE;
+    Row { front: a as u64 | (b as u64) << 32, back: c }
+};
+
+/// A header as two little-endian words: how a machine reads it fastest.
+#[derive(Debug, Clone, Copy)]
+struct Row {
+    front: u64,
+    back: u32,
+}
+
+impl Row {
+    /// That of a frame.
+    #[inline(always)]
+    fn new([a, b, c, d, e, f, g, h, w, x, y, z, ..]: &[u8; HEADER_LEN]) -> Row {
+        let front = u64::from_le_bytes([*a, *b, *c, *d, *e, *f, *g, *h]);
+        Row { front, back: u32::from_le_bytes([*w, *x, *y, *z]) }
+    }
+
+    /// What packets like this have in common: 0 where they may differ.
+    #[inline(always)]
+    fn common(glance: &Glance) -> Row {
+        let [a, b, c] = glance.words();
+        Row { front: (u64::from(a) | u64::from(b) << 32) & SAME.front, back: c & SAME.back }
+    }
+
+    /// Of a header that begins like the common one the adjacency, in those bits where it stands.
+    #[inline(always)]
+    fn adjacency(&self, common: &Row) -> Option<u64> {
+        let differs = self.front ^ common.front;
+        (differs & SAME.front == 0).then_some(differs)
+    }
+
+    /// Whether it ends like the common one, but for the number.
+    #[inline(always)]
+    fn ends_like(&self, common: &Row) -> bool {
+        (self.back ^ common.back) & SAME.back == 0
+    }
+}
+
+impl Passed {
+    /// So many packets, with so many bytes that are not only on the wire.
+    #[inline(always)]
+    fn new(packets: usize, bytes: u32) -> Passed {
+        // A batch has fewer than 2^16 packets.
+        Passed { packets, bytes: bytes + packets as u32 * OVERHEAD }
+    }
+}
+
 /// Gets packets of a kind ready to be sent on, up to the first that is another or a marker.
 #[inline(never)]
 pub fn pass_on(packets: &mut [Packet], like: &Alike) -> Passed {
-    let mut passed = four(PassOn { packets, like });
-    for packet in &mut packets[passed.packets..] {
-        let length = length(packet);
-        let Some(head) = packet.data_mut().first_chunk_mut::<HEADER_LEN>() else { break };
-        let Some(header) = head.first_chunk_mut() else { break };
-        let glance = Glance::new(header);
-        // Markers are not traffic.
-        if !glance.is_like(&like.glance) || glance.adjacency() == 0 {
-            break;
+    let common = Row::common(&like.glance);
+    let mut bytes = 0;
+    for (passed, packet) in packets.iter_mut().enumerate() {
+        // A packet's length has 16 bits.
+        let length = packet.len() as u32;
+        let Some(head) = packet.data_mut().first_chunk_mut() else { return Passed::new(passed, bytes) };
+        let row = Row::new(head);
+        // Markers are not traffic, and have adjacency 0.
+        let Some(1..) = row.adjacency(&common) else { return Passed::new(passed, bytes) };
+        if !row.ends_like(&common) {
+            return Passed::new(passed, bytes);
         }
-        Header::relay(header);
-        passed.bytes += length;
-        passed.packets += 1;
+        head.first_chunk_mut().into_iter().for_each(Header::relay);
+        bytes += length;
     }
-    passed
-}
-
-struct PassOn<'a> {
-    packets: &'a mut [Packet],
-    like: &'a Alike,
-}
-
-impl Work for PassOn<'_> {
-    type Output = Passed;
-
-    #[inline(always)]
-    fn run<V: Lanes<N>, const N: usize>(self) -> Passed {
-        let [a, b, c] = self.like.glance.words().map(V::splat);
-        let [mask_a, mask_b, mask_c] = Glance::ALIKE.map(V::splat);
-        let [adjacency_a, adjacency_b, _] = Glance::ADJACENCY.map(V::splat);
-        let (mut packets, mut bytes) = (0, V::splat(0));
-        for group in self.packets.as_chunks_mut::<N>().0 {
-            let Some((heads, lengths)) = Packet::heads_mut::<V, N, ROW>(group) else { break };
-            let [x, y, z, _] = V::columns(heads.each_ref().map(|head| &**head));
-            let differs = ((x ^ a) & mask_a) | ((y ^ b) & mask_b) | ((z ^ c) & mask_c);
-            let is_marker = ((x & adjacency_a) | (y & adjacency_b)).equal(V::splat(0));
-            if !(differs | is_marker).is_zero() {
-                break;
-            }
-            for head in heads {
-                head.first_chunk_mut().into_iter().for_each(Header::relay);
-            }
-            bytes = bytes + lengths;
-            packets += N;
-        }
-        Passed { packets, bytes: on_the_wire(packets, bytes) }
-    }
+    Passed::new(packets.len(), bytes)
 }
 
 /// Gets packets of a kind ready for their line, up to the first that is another, or not the next.
@@ -88,76 +107,27 @@ pub fn pass_out<const STRICT: bool>(packets: &mut [Packet], like: &Alike, networ
     // Numbers do not come round among packets that are looked at together.
     let before_first = (SEQUENCES - like.next) as usize;
     let most = if STRICT { like.room.min(packets.len()).min(before_first) } else { packets.len() };
-    let packets = &mut packets[..most];
-    let mut passed = four(PassOut::<STRICT> { packets, like, network });
-    for packet in &mut packets[passed.packets..] {
-        let length = length(packet);
-        let Some(head) = packet.data_mut().first_chunk_mut::<HEADER_LEN>() else { break };
-        let Some(glance) = head.first_chunk().map(Glance::new) else { break };
-        let next = like.next + passed.packets as u32;
-        if !glance.is_like(&like.glance) || (STRICT && glance.sequence() != next) {
-            break;
+    let common = Row::common(&like.glance);
+    let mut last = like.glance.numbered(like.next);
+    let mut bytes = 0;
+    for (passed, packet) in packets[..most].iter_mut().enumerate() {
+        // A packet's length has 16 bits.
+        let length = packet.len() as u32;
+        let Some(head) = packet.data_mut().first_chunk_mut() else { return Passed::new(passed, bytes) };
+        let row = Row::new(head);
+        let Some(adjacency) = row.adjacency(&common) else { return Passed::new(passed, bytes) };
+        // The adjacency is all that is left of the word.
+        let adjacency = network.get(head, (adjacency.swap_bytes() >> ADJACENCY_SHIFT) as usize);
+        let Some(adjacency) = adjacency.filter(|adjacency| adjacency.output == like.line) else {
+            return Passed::new(passed, bytes);
+        };
+        let is_right = if STRICT { row.back.swap_bytes() == last } else { row.ends_like(&common) };
+        if !is_right {
+            return Passed::new(passed, bytes);
         }
-        let adjacency = network.get(head, glance.adjacency());
-        let Some(adjacency) = adjacency.filter(|adjacency| adjacency.output == like.line) else { break };
         head[..LEN].copy_from_slice(&adjacency.header[..LEN]);
-        passed.bytes += length;
-        passed.packets += 1;
+        bytes += length;
+        last = last.wrapping_add(1);
     }
-    passed
-}
-
-struct PassOut<'a, const STRICT: bool> {
-    packets: &'a mut [Packet],
-    like: &'a Alike,
-    network: &'a Network<'a>,
-}
-
-impl<const STRICT: bool> Work for PassOut<'_, STRICT> {
-    type Output = Passed;
-
-    #[inline(always)]
-    fn run<V: Lanes<N>, const N: usize>(self) -> Passed {
-        let PassOut { packets: all, like, network } = self;
-        let [a, b, c] = like.glance.words().map(V::splat);
-        let [mask_a, mask_b, mask_c] = Glance::ALIKE.map(V::splat);
-        let [adjacency_a, adjacency_b, _] = Glance::ADJACENCY.map(V::splat);
-        let (protocol, mask_d) = (V::splat(network.ethertype_word()), V::splat(0xffff));
-        // The last word of each, in the order in which its bits count.
-        let first = like.glance.numbered(like.next);
-        let mut last = V::from_array(std::array::from_fn(|i| first + i as u32));
-        let (mut packets, mut bytes, mut partly) = (0, V::splat(0), 0);
-        'all: for group in all.as_chunks_mut::<N>().0 {
-            let Some((heads, lengths)) = Packet::heads_mut::<V, N, ROW>(group) else { break };
-            let [x, y, z, d] = V::columns(heads.each_ref().map(|head| &**head));
-            let numbers = if STRICT { z.swap_bytes() ^ last } else { (z ^ c) & mask_c };
-            let differs = ((x ^ a) & mask_a) | ((y ^ b) & mask_b) | ((d ^ protocol) & mask_d) | numbers;
-            if !differs.is_zero() {
-                break;
-            }
-            // The upper four bits stand in the last octet of the first word, the others in the first two of the second.
-            let numbers = ((x & adjacency_a) | (y & adjacency_b)).swap_bytes().swap_halves().to_array();
-            for (i, (head, number)) in heads.into_iter().zip(numbers).enumerate() {
-                let adjacency = network.list_at(number);
-                let Some(adjacency) = adjacency.filter(|adjacency| adjacency.output == like.line) else {
-                    partly = i;
-                    break 'all;
-                };
-                head[..LEN].copy_from_slice(&adjacency.header[..LEN]);
-            }
-            bytes = bytes + lengths;
-            last = last + V::splat(N as u32);
-            packets += N;
-        }
-        let passed = Passed { packets, bytes: on_the_wire(packets, bytes) };
-        let rest = all.iter().skip(packets).take(partly);
-        rest.fold(passed, |p, packet| Passed { packets: p.packets + 1, bytes: p.bytes + length(packet) })
-    }
-}
-
-/// Bytes that so many packets take on the wire, of which lanes have counted the bytes.
-#[inline(always)]
-fn on_the_wire<V: Lanes<N>, const N: usize>(packets: usize, bytes: V) -> u32 {
-    // A batch has fewer than 2^16 packets.
-    bytes.to_array().iter().sum::<u32>() + packets as u32 * OVERHEAD
+    Passed::new(most, bytes)
 }

@@ -11,13 +11,19 @@ use packet::{Batch, Packet};
 
 impl Switch {
     /// Frames that were made for their next hops.
+    #[inline(never)]
     pub(super) fn ingress(&mut self, batch: Batch, all: Adjacencies<'_>, cx: &Cx<'_>, out: &mut Out<'_>) {
         let now = cx.now;
         let rest = if self.is_calm(now) { self.send_usual(batch, all, now, out) } else { batch };
-        if rest.is_empty() {
-            return;
+        if !rest.is_empty() {
+            self.send_each(rest, all, cx, out);
         }
-        self.look(now);
+    }
+
+    /// Sends each alone.
+    #[inline(never)]
+    fn send_each(&mut self, rest: Batch, all: Adjacencies<'_>, cx: &Cx<'_>, out: &mut Out<'_>) {
+        self.look(cx.now);
         for mut packet in rest {
             let chosen = match self.choose(&mut packet, all, cx.now) {
                 Err(NO_LINE) => self.choose_tagged(&mut packet, all, cx),

@@ -79,6 +79,7 @@ impl Neighbour {
 
 impl Switch {
     /// Frames that came in by a link.
+    #[inline(never)]
     pub(super) fn receive(
         &mut self,
         place: usize,
@@ -91,9 +92,21 @@ impl Switch {
             true => self.receive_usual(place, batch, all, cx, out),
             false => batch,
         };
-        if rest.is_empty() && self.egress.is_settled() {
-            return;
+        if !rest.is_empty() || !self.egress.is_settled() {
+            self.receive_each(place, rest, all, cx, out);
         }
+    }
+
+    /// Looks at each frame alone.
+    #[inline(never)]
+    fn receive_each(
+        &mut self,
+        place: usize,
+        rest: Batch,
+        all: Adjacencies<'_>,
+        cx: &Cx<'_>,
+        out: &mut Out<'_>,
+    ) {
         self.look(cx.now);
         for packet in rest {
             let head = packet.head::<HEADER_LEN>(0).ok_or(HeaderError::Short);

@@ -5,6 +5,7 @@ mod cluster_switch;
 mod cluster_wrap;
 mod egress;
 mod ingress;
+mod lanes;
 mod links;
 mod losses;
 mod members;

@@ -7,6 +7,7 @@ use super::losses::{LINK_DOWN, UNREACHABLE};
 use super::outlet::{Outlet, Turn, length};
 use super::settings::Settings;
 use super::status::Traffic;
+use super::usual::Latest;
 use super::ways::Ways;
 use cluster::header::{ADJACENCIES, ETHERTYPE_WHOLE, Header, LEN, Limits, Phase, Template};
 use cluster::numbering::Numbering;
@@ -53,38 +54,32 @@ impl<'a> Adjacencies<'a> {
     /// For frames of the network protocol of this one, with numbers that headers have bits for.
     #[inline]
     pub fn network(self, packet: &Packet) -> Option<Network<'a>> {
-        let head = packet.head::<HEADER_LEN>(0)?;
-        let [.., a, b] = *head;
-        let list = self.of(head);
-        Some(Network { ethertype: [a, b], list: list.get(..ADJACENCIES as usize).unwrap_or(list) })
+        let [.., a, b] = *packet.head::<HEADER_LEN>(0)?;
+        Some(self.network_of([a, b]))
+    }
+
+    /// For frames of this EtherType, as it stands there.
+    #[inline]
+    pub fn network_of(self, ethertype: [u8; 2]) -> Network<'a> {
+        let list = if u16::from_be_bytes(ethertype) == ethernet::IPV6 { self.v6 } else { self.v4 };
+        Network { ethertype, list: list.get(..ADJACENCIES as usize).unwrap_or(list) }
     }
 }
 
 /// The adjacencies of one network protocol.
 #[derive(Debug, Clone, Copy)]
 pub struct Network<'a> {
-    ethertype: [u8; 2],
+    /// As it stands in a frame.
+    pub ethertype: [u8; 2],
     list: &'a [Adjacency],
 }
 
 impl<'a> Network<'a> {
     /// The adjacency of this number, if the frame is of this protocol.
     #[inline(always)]
-    pub fn get(&self, head: &[u8; HEADER_LEN], number: u32) -> Option<&'a Adjacency> {
+    pub fn get(&self, head: &[u8; HEADER_LEN], number: usize) -> Option<&'a Adjacency> {
         let [.., a, b] = *head;
-        if [a, b] == self.ethertype { self.list_at(number) } else { None }
-    }
-
-    /// The adjacency of this number, for a frame of this protocol.
-    #[inline(always)]
-    pub fn list_at(&self, number: u32) -> Option<&'a Adjacency> {
-        self.list.get(number as usize)
-    }
-
-    /// The EtherType as it stands in a frame, read as the lower half of a little-endian word.
-    #[inline]
-    pub fn ethertype_word(&self) -> u32 {
-        u16::from_le_bytes(self.ethertype).into()
+        if [a, b] == self.ethertype { self.list.get(number) } else { None }
     }
 }
 
@@ -122,6 +117,8 @@ pub struct Switch {
     pub(super) early: Vec<Early>,
     /// Streams of which packets have passed while others waited. Empty between calls.
     pub(super) passed: Vec<u32>,
+    /// By place of the link: what came last there for a line of this node.
+    pub(super) latest: Box<[Option<Latest>]>,
     /// By place of the link.
     pub(super) neighbours: Vec<Neighbour>,
     /// The outlet of each link of the topology, [`NONE`] if it is not there.
@@ -193,6 +190,7 @@ impl Switch {
             scratch: vec![0; Batch::MAX],
             early: Vec::new(),
             passed: Vec::new(),
+            latest: vec![None; settings.links.len()].into(),
             neighbours: settings.links.iter().map(new_neighbour).collect(),
             outlet_of: outlet_of.into(),
             me: settings.me,
@@ -253,9 +251,14 @@ impl Switch {
     fn finish(&mut self, cx: &Cx<'_>, out: &mut Out<'_>) {
         // As long as all is calm nothing is staged, and nothing waits.
         if self.calm == 0 {
-            self.outlets.iter_mut().for_each(|outlet| outlet.flush(out));
-            self.arm(cx.now, out);
+            self.flush(cx.now, out);
         }
+    }
+
+    #[inline(never)]
+    fn flush(&mut self, now: Nanos, out: &mut Out<'_>) {
+        self.outlets.iter_mut().for_each(|outlet| outlet.flush(out));
+        self.arm(now, out);
     }
 
     fn arm(&mut self, now: Nanos, out: &mut Out<'_>) {

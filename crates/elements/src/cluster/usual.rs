@@ -22,6 +22,14 @@ struct Kind {
     path: u16,
 }
 
+/// What the last packets by a link were, if they were for a line of this node: most often the next are the same.
+#[derive(Debug, Clone, Copy)]
+pub struct Latest {
+    kind: Kind,
+    /// As it stands in frames.
+    ethertype: [u8; 2],
+}
+
 impl Kind {
     /// Of which nothing is known but how one of them looks.
     fn new(glance: Glance) -> Kind {
@@ -55,41 +63,77 @@ impl Switch {
         cx: &Cx<'_>,
         out: &mut Out<'_>,
     ) -> Batch {
-        let via = self.neighbours[place].node;
-        // Most batches are of one kind.
+        // Most batches are of one kind, that of the last.
         let packets = batch.as_mut_slice();
-        let first = self.receive_kind(via, packets, all, cx);
+        let latest = self.receive_latest(place, packets, all, cx.now);
+        let first = latest.unwrap_or_else(|| self.receive_kind(place, packets, all, cx));
         let rest = if first.1 == packets.len() && first.0 < self.rest() {
             out.emit(first.0.into(), batch);
             Batch::empty()
         } else {
-            self.receive_kinds(via, first, batch, all, cx, out)
+            self.receive_kinds(place, first, batch, all, cx, out)
         };
-        if self.is_strict {
+        if !(self.passed.is_empty() && self.early.is_empty()) {
             self.settle_streams(cx.now, out);
         }
         rest
     }
 
+    /// Gets the first packets ready if they are as the last were by this link: their bin, and how many they are.
+    #[inline(always)]
+    fn receive_latest(
+        &mut self,
+        place: usize,
+        packets: &mut [Packet],
+        all: Adjacencies<'_>,
+        now: Nanos,
+    ) -> Option<(u16, usize)> {
+        let Latest { kind, ethertype } = self.latest.get(place)?.as_ref()?;
+        let Kind { outlet, stream, path, .. } = *kind;
+        let first = glance(packets.first()?)?;
+        if !first.is_like(&kind.alike.glance) {
+            return None;
+        }
+        let network = all.network_of(*ethertype);
+        let passed = if self.is_strict {
+            let (_, next, room) = self.egress.passing(path, first)?;
+            if first.sequence() != next {
+                return None;
+            }
+            pass_out::<true>(packets, &Alike { next, room, ..kind.alike }, &network)
+        } else {
+            pass_out::<false>(packets, &kind.alike, &network)
+        };
+        if passed.packets == 0 {
+            return None;
+        }
+        self.count_out((outlet, stream, path), passed, now);
+        Some((outlet, passed.packets))
+    }
+
     /// Gets the first packets ready, which are of one kind: their bin, and how many they are. None of no packets.
-    #[inline]
+    #[inline(never)]
     fn receive_kind(
         &mut self,
-        via: u16,
+        place: usize,
         packets: &mut [Packet],
         all: Adjacencies<'_>,
         cx: &Cx<'_>,
     ) -> (u16, usize) {
-        let rest = self.rest();
+        let (rest, via) = (self.rest(), self.neighbours[place].node);
         let Some(first) = packets.first() else { return (rest, 0) };
         let network = all.network(first);
         let Some(kind) = glance(first).and_then(|glance| self.know(via, glance)) else { return (rest, 1) };
         let passed = match network.filter(|_| kind.relayed_to == NONE) {
+            Some(_) if self.is_strict && kind.alike.glance.sequence() != kind.alike.next => Passed::default(),
             Some(network) if self.is_strict => pass_out::<true>(packets, &kind.alike, &network),
             Some(network) => pass_out::<false>(packets, &kind.alike, &network),
             None => pass_on(packets, &kind.alike),
         };
         if passed.packets > 0 {
+            if let Some(network) = network.filter(|_| kind.relayed_to == NONE) {
+                self.latest[place] = Some(Latest { kind, ethertype: network.ethertype });
+            }
             self.count_kind(&kind, passed, cx.now);
             return (kind.outlet, passed.packets);
         }
@@ -113,7 +157,7 @@ impl Switch {
     #[inline(never)]
     fn receive_kinds(
         &mut self,
-        via: u16,
+        place: usize,
         first: (u16, usize),
         mut batch: Batch,
         all: Adjacencies<'_>,
@@ -127,7 +171,7 @@ impl Switch {
             (every, any) = (every & bin, any | bin);
             bins[at..at + count].fill(bin);
             at += count;
-            (bin, count) = self.receive_kind(via, &mut packets[at..], all, cx);
+            (bin, count) = self.receive_kind(place, &mut packets[at..], all, cx);
         }
         let rest = self.deal(batch, &bins, (every, any), out);
         self.scratch = bins;
@@ -189,20 +233,32 @@ impl Switch {
     #[inline]
     fn count_kind(&mut self, known: &Kind, passed: Passed, now: Nanos) {
         let Kind { outlet, relayed_to, stream, path, .. } = *known;
+        if relayed_to == NONE {
+            return self.count_out((outlet, stream, path), passed, now);
+        }
+        self.charge(outlet, passed, now);
+        self.chooser.relayed(relayed_to, passed.bytes);
         // A batch has fewer than 2^32.
-        let (packets, bytes) = (passed.packets as u32, passed.bytes);
-        self.outlets[usize::from(outlet)].charge_many(packets, bytes, now);
-        self.calm = self.calm.saturating_sub(bytes);
-        if relayed_to != NONE {
-            self.chooser.relayed(relayed_to, bytes);
-            self.traffic.relayed.add_many(packets, bytes);
-        } else if self.is_strict && self.egress.pass(stream, path, packets) {
+        self.traffic.relayed.add_many(passed.packets as u32, passed.bytes);
+    }
+
+    /// Counts packets that have left the cluster here: by which outlet, of which stream, by which path.
+    #[inline(always)]
+    fn count_out(&mut self, (outlet, stream, path): (u16, u32, u16), passed: Passed, now: Nanos) {
+        self.charge(outlet, passed, now);
+        if self.is_strict && self.egress.pass(stream, path, passed.packets as u32) {
             self.passed.push(stream);
         }
     }
 
+    #[inline(always)]
+    fn charge(&mut self, outlet: u16, passed: Passed, now: Nanos) {
+        self.outlets[usize::from(outlet)].charge_many(passed.packets as u32, passed.bytes, now);
+        self.calm = self.calm.saturating_sub(passed.bytes);
+    }
+
     /// Delivers what need not wait any more, and takes in what came too early. All that has passed has been sent on.
-    #[inline]
+    #[inline(never)]
     fn settle_streams(&mut self, now: Nanos, out: &mut Out<'_>) {
         while let Some(stream) = self.passed.pop() {
             self.egress.catch_up(stream);

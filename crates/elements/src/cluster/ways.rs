@@ -2,13 +2,15 @@
 //! follow each other without another look.
 //!
 //! A *lane* is one way to one output node: the way of the present run, or for flowlets each path; or it leads out by a line of
-//! this node. It holds for so many bytes, and is counted when they are used up or the batch is over. So what most packets need
-//! is to find their lane, a look whether it has room, and its header.
+//! this node. It holds for so many bytes, and is counted when they are used up or the batch is over. What is left then of lanes
+//! that lead directly is for the next batch, unless something else took room there. So what most packets need is to find their
+//! lane, a look whether it has room, and its header ([`super::lanes`]).
 
+use super::lanes::{FULL, Lane, Maps, pass};
 use super::outlet::length;
 use super::settings::Settings;
 use super::status::Traffic;
-use super::switch::{Adjacencies, Destination, NONE, Network, Switch};
+use super::switch::{Adjacencies, Destination, NONE, Switch};
 use crate::flow_hash::{flowlet_hash, flowlet_hashes};
 use cluster::header::{ADJACENCIES, LEN, Template};
 use cluster::path::{Order, Policy, Run};
@@ -16,29 +18,16 @@ use graph::{Nanos, Out};
 use packet::wire::ethernet::HEADER_LEN;
 use packet::{Batch, Packet};
 
-/// Of [`Lane::gone`]: there is no room.
-const FULL: u64 = 1 << 31;
 /// More bytes than a batch has.
 const ENOUGH: i32 = i32::MAX / 4;
-
-/// What packets by one way need.
-#[derive(Debug, Clone, Copy)]
-struct Lane {
-    /// Upper half: the number of the next packet, one more for each that has gone. Lower half: goes up by the bytes of each, and
-    /// has the bit of [`FULL`] from when there is no more room.
-    gone: u64,
-    /// All but adjacency, port and number.
-    header: Template,
-    outlet: u16,
-    /// Leads to another node, so that packets need that header.
-    is_remote: bool,
-}
+/// Lanes whose room is kept for the next batch: each costs a look.
+const MOST_KEPT: usize = 16;
 
 /// What else is known of a lane.
 #[derive(Debug, Clone, Copy, Default)]
 struct Grant {
-    /// What [`Lane::gone`] was when all before had been counted.
-    counted: u64,
+    /// What [`Lane::gone`] and [`Lane::next`] were when all before had been counted.
+    counted: (u32, u32),
     run: Option<Run>,
     node: u16,
     /// To a relay.
@@ -52,11 +41,15 @@ pub struct Ways {
     /// Of the lines of this node, then of the output nodes in turn.
     lanes: Box<[Lane]>,
     grants: Box<[Grant]>,
-    /// Those that are in use. Empty between calls.
+    /// Those that may have room.
     used: Vec<u32>,
+    /// What [`PathChooser::changes`](cluster::path::PathChooser::changes) was when none had.
+    changes: u32,
     /// One for each packet of a batch, as the next. Of no meaning between calls.
     flows: Vec<u32>,
     tied: Vec<u16>,
+    /// Of a batch: the bits that the bins of all packets have, and those that any has.
+    bounds: (u16, u16),
     /// Lanes of each output node.
     paths: u16,
 }
@@ -67,15 +60,23 @@ impl Ways {
         let paths = Ways::paths(settings);
         let nodes = usize::from(settings.topology.edge_nodes());
         let lanes = usize::from(settings.own_lines()) + nodes * usize::from(paths);
-        let lane = Lane { gone: FULL, header: Template::default(), outlet: NONE, is_remote: false };
         Ways {
-            lanes: vec![lane; lanes].into(),
+            lanes: vec![Lane::nowhere(); lanes].into(),
             grants: vec![Grant::default(); lanes].into(),
             used: Vec::new(),
+            changes: 0,
             flows: vec![0; Batch::MAX],
             tied: vec![0; Batch::MAX],
+            bounds: (u16::MAX, 0),
             paths,
         }
+    }
+
+    /// A packet goes to this bin.
+    #[inline]
+    fn bound(&mut self, bin: u16) {
+        let (every, any) = self.bounds;
+        self.bounds = (every & bin, any | bin);
     }
 
     /// The first lane to a port of a node.
@@ -102,6 +103,8 @@ enum Ties {
     None,
     /// Its flowlet.
     Flowlet,
+    /// Its flowlet, but all of them go directly.
+    Rest,
     /// Its flow.
     Flow,
 }
@@ -125,68 +128,10 @@ pub fn flow(packet: &Packet) -> u32 {
     }
 }
 
-/// What says where packets go.
-struct Maps<'a> {
-    network: Network<'a>,
-    lines: &'a [Destination],
-    lanes: &'a mut [Lane],
-    own_lines: u16,
-    paths: u16,
-}
-
-/// Lets packets go by their lanes, up to the first that is not of this network protocol or whose lane is not known or has no
-/// room. How many went. `tied`: the paths of their flowlets if these matter; `bins`: their outlets.
+/// Deals a batch out: to each of `to` what is for it.
 #[inline(never)]
-fn pass<const TIED: bool, const NUMBERED: bool>(
-    (packets, next_hops): (&mut [Packet], &[u32]),
-    tied: &[u16],
-    bins: &mut [u16],
-    maps: &mut Maps<'_>,
-) -> usize {
-    let Maps { network, lines, lanes, own_lines, paths } = maps;
-    let all = packets.len();
-    let (bins, tied) = (&mut bins[..all], if TIED { &tied[..all] } else { &[] });
-    for (gone, (packet, number)) in packets.iter_mut().zip(next_hops).enumerate() {
-        let (number, length) = (*number, length(packet));
-        let Some(head) = packet.data_mut().first_chunk_mut::<HEADER_LEN>() else { return gone };
-        let Some(adjacency) = network.get(head, number) else { return gone };
-        let Some(to) = lines.get(usize::from(adjacency.output)) else { return gone };
-        let mut lane = to.lane;
-        if TIED && lane >= u32::from(*own_lines) {
-            let path = tied[gone];
-            if path >= *paths {
-                return gone;
-            }
-            lane += u32::from(path);
-        }
-        let Some(lane) = lanes.get_mut(lane as usize) else { return gone };
-        if !lane.take::<NUMBERED>(head, (number, to.port, length)) {
-            return gone;
-        }
-        bins[gone] = lane.outlet;
-    }
-    all
-}
-
-impl Lane {
-    /// Lets a packet go, if there is room: adjacency, port, length.
-    #[inline(always)]
-    fn take<const NUMBERED: bool>(
-        &mut self,
-        head: &mut [u8; HEADER_LEN],
-        (number, port, length): (u32, u8, u32),
-    ) -> bool {
-        let gone = self.gone;
-        if gone & FULL != 0 {
-            return false;
-        }
-        self.gone = gone + (1 << 32 | u64::from(length));
-        if self.is_remote {
-            let sequence = if NUMBERED { (gone >> 32) as u32 } else { 0 };
-            head[..LEN].copy_from_slice(&self.header.to_port(port).bytes(number, sequence));
-        }
-        true
-    }
+fn scatter(batch: Batch, bins: &[u16], to: &mut [Batch], lowest: usize) {
+    batch.deal(bins, to, |bin| usize::from(bin).wrapping_sub(lowest));
 }
 
 impl Switch {
@@ -201,8 +146,9 @@ impl Switch {
         // Each of them knows what it is for.
         match Ties::new(&self.settings) {
             Ties::None => self.send_tied(batch, Ties::None, all, now, out),
+            Ties::Flowlet if self.chooser.is_resting() => self.send_tied(batch, Ties::Rest, all, now, out),
             Ties::Flowlet => self.send_tied(batch, Ties::Flowlet, all, now, out),
-            Ties::Flow => self.send_tied(batch, Ties::Flow, all, now, out),
+            _ => self.send_tied(batch, Ties::Flow, all, now, out),
         }
     }
 
@@ -218,41 +164,42 @@ impl Switch {
         let mut bins = std::mem::take(&mut self.scratch);
         let mut flows = std::mem::take(&mut self.ways.flows);
         let mut tied = std::mem::take(&mut self.ways.tied);
-        if ties != Ties::None {
+        if matches!(ties, Ties::Flowlet | Ties::Flow) {
             let packets = batch.as_mut_slice();
             flowlet_hashes(packets, &mut flows);
             if let Some(table) = self.chooser.flowlets() {
                 table.paths(&flows[..packets.len()], now, &mut tied);
             }
         }
+        if self.ways.changes != self.chooser.changes() {
+            self.close_lanes();
+        }
         let (packets, next_hops) = batch.with_next_hops();
-        // The bits that the bins of all packets have, and those that any has. Whom a lane takes goes where the packet went
-        // for which it got room.
-        let (mut every, mut any, mut at) = (u16::MAX, 0, 0);
+        self.ways.bounds = (u16::MAX, 0);
+        let mut at = 0;
         loop {
             let left = (&mut packets[at..], &next_hops[at..]);
             at += self.pass(ties, left, &tied[at..], &mut bins[at..], all);
             let Some((packet, number)) = packets.get_mut(at).zip(next_hops.get(at)) else { break };
-            if let Some(outlet) = self.renew((packet, *number), (ties, tied[at]), all, now) {
-                (every, any) = (every & outlet, any | outlet);
+            if self.renew((packet, *number), (ties, tied[at]), all, now).is_some() {
                 continue;
             }
-            let flow = if ties == Ties::None { 0 } else { flows[at] };
+            let flow = if matches!(ties, Ties::Flowlet | Ties::Flow) { flows[at] } else { 0 };
             let bin = self.one((packet, *number), (ties, flow), all, now).unwrap_or(self.rest());
             bins[at] = bin;
-            (every, any, at) = (every & bin, any | bin, at + 1);
-            if let Some(table) = self.chooser.flowlets() {
+            self.ways.bound(bin);
+            at += 1;
+            if ties == Ties::Flowlet
+                && let Some(table) = self.chooser.flowlets()
+            {
                 table.follow(flow, &flows[at..packets.len()], &mut tied[at..]);
             }
         }
         self.ways.flows = flows;
         self.ways.tied = tied;
-        while let Some(place) = self.ways.used.pop() {
-            self.count(place as usize, now);
-            self.ways.lanes[place as usize].gone = FULL;
-            self.ways.grants[place as usize].is_used = false;
-        }
-        let rest = self.deal(batch, &bins, (every, any), out);
+        self.count_lanes(now);
+        let bounds = self.ways.bounds;
+        let rest = self.deal(batch, &bins, bounds, out);
         self.scratch = bins;
         rest
     }
@@ -277,7 +224,7 @@ impl Switch {
         };
         match ties {
             Ties::None if self.is_strict => pass::<false, true>((packets, next_hops), tied, bins, &mut maps),
-            Ties::None => pass::<false, false>((packets, next_hops), tied, bins, &mut maps),
+            Ties::None | Ties::Rest => pass::<false, false>((packets, next_hops), tied, bins, &mut maps),
             Ties::Flowlet => pass::<true, false>((packets, next_hops), tied, bins, &mut maps),
             Ties::Flow => 0,
         }
@@ -312,7 +259,7 @@ impl Switch {
             return Batch::empty();
         }
         if !batch.is_empty() {
-            batch.deal(bins, &mut self.bins[lowest..=highest], |bin| usize::from(bin) - lowest);
+            scatter(batch, bins, &mut self.bins[lowest..=highest], lowest);
             for outlet in lowest..=highest.min(rest - 1) {
                 out.emit(outlet, std::mem::take(&mut self.bins[outlet]));
             }
@@ -320,7 +267,7 @@ impl Switch {
         std::mem::take(&mut self.bins[rest])
     }
 
-    /// Gives the lane of a packet room, if it has none, and can have some; its outlet. `path`: that of its flowlet.
+    /// Gives the lane of a packet room, if it has none, and can have some. `path`: that of its flowlet.
     #[inline]
     fn renew(
         &mut self,
@@ -328,7 +275,7 @@ impl Switch {
         (ties, path): (Ties, u16),
         all: Adjacencies<'_>,
         now: Nanos,
-    ) -> Option<u16> {
+    ) -> Option<()> {
         let to = self.destination(packet, number, all)?;
         let path = if ties == Ties::Flowlet && to.node != self.me { path } else { 0 };
         if ties == Ties::Flow || path >= self.ways.paths {
@@ -356,13 +303,14 @@ impl Switch {
         all: Adjacencies<'_>,
         now: Nanos,
     ) -> Option<u16> {
-        let to = self.destination(packet, number, all).filter(|_| ties != Ties::None)?;
+        let to = self.destination(packet, number, all);
+        let to = to.filter(|_| matches!(ties, Ties::Flowlet | Ties::Flow))?;
         let length = length(packet);
         if to.node == self.me {
             let place = to.lane as usize;
             self.grant(place, to, (ties, 0), now)?;
             let lane = self.ways.lanes.get_mut(place)?;
-            lane.gone += 1 << 32 | u64::from(length);
+            (lane.gone, lane.next) = (lane.gone + length, lane.next.wrapping_add(1));
             return Some(lane.outlet);
         }
         let link = match ties {
@@ -391,8 +339,9 @@ impl Switch {
         Some((outlet, header, numbers.map_or(0, |numbers| numbers.number(link.into(), now))))
     }
 
-    /// Gives a lane room, if it can have some; its outlet.
-    fn grant(&mut self, place: usize, to: Destination, (ties, path): (Ties, u16), now: Nanos) -> Option<u16> {
+    /// Gives a lane room, if it can have some.
+    #[inline(never)]
+    fn grant(&mut self, place: usize, to: Destination, (ties, path): (Ties, u16), now: Nanos) -> Option<()> {
         self.count(place, now);
         let Ways { lanes, grants, used, .. } = &mut self.ways;
         let (lane, grant) = (lanes.get_mut(place)?, grants.get_mut(place)?);
@@ -402,6 +351,7 @@ impl Switch {
         } else {
             let run = match ties {
                 Ties::Flowlet => self.chooser.flowlet_run(to.node, path)?,
+                Ties::Rest => self.chooser.resting_run(to.node)?,
                 _ => self.chooser.run(to.node)?,
             };
             // Where a link leads does not change.
@@ -419,26 +369,50 @@ impl Switch {
             }
             left = run.left;
         }
-        lane.gone = u64::from(sequence) << 32 | (FULL - left.clamp(1, ENOUGH) as u64);
-        grant.counted = lane.gone;
+        (lane.gone, lane.next) = (FULL - left.clamp(1, ENOUGH) as u32, sequence);
+        grant.counted = (lane.gone, lane.next);
         if !std::mem::replace(&mut grant.is_used, true) {
             used.push(place as u32);
         }
-        Some(lane.outlet)
+        Some(())
+    }
+
+    /// Counts what has gone by all lanes.
+    #[inline]
+    fn count_lanes(&mut self, now: Nanos) {
+        let used = std::mem::take(&mut self.ways.used);
+        used.iter().for_each(|&place| self.count(place as usize, now));
+        let is_many = used.len() > MOST_KEPT;
+        self.ways.used = used;
+        if is_many {
+            self.close_lanes();
+        }
+    }
+
+    /// Takes back the room that lanes have. All that went by them has been counted.
+    fn close_lanes(&mut self) {
+        let Ways { lanes, grants, used, changes, .. } = &mut self.ways;
+        for place in used.drain(..) {
+            lanes[place as usize].gone = FULL;
+            grants[place as usize].is_used = false;
+        }
+        *changes = self.chooser.changes();
     }
 
     /// Counts what has gone by a lane.
-    #[inline]
+    #[inline(always)]
     fn count(&mut self, place: usize, now: Nanos) {
         let Some(lane) = self.ways.lanes.get(place) else { return };
         let Some(grant) = self.ways.grants.get_mut(place).filter(|grant| grant.is_used) else { return };
-        let gone = lane.gone.wrapping_sub(std::mem::replace(&mut grant.counted, lane.gone));
-        let (packets, bytes) = ((gone >> 32) as u32, gone as u32);
+        let (gone, next) = std::mem::replace(&mut grant.counted, (lane.gone, lane.next));
+        let (packets, bytes) = (lane.next.wrapping_sub(next), lane.gone - gone);
         let Grant { run, node, is_relayed, .. } = *grant;
         if packets == 0 {
             return;
         }
-        self.outlets[usize::from(lane.outlet)].charge_many(packets, bytes, now);
+        let outlet = lane.outlet;
+        self.ways.bound(outlet);
+        self.outlets[usize::from(outlet)].charge_many(packets, bytes, now);
         self.calm = self.calm.saturating_sub(bytes);
         let traffic = &mut self.traffic;
         let Some(run) = run else { return traffic.own.add_many(packets, bytes) };

@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "what fails here is to be seen")]
 
+mod flowlets;
 mod growth;
 mod net;
 mod node;
