@@ -80,25 +80,6 @@ impl Packet {
         let heads = unsafe { heads(packets, offset) };
         Some((heads, lens))
     }
-
-    /// [`Packet::heads`] from the first byte on, to change.
-    #[inline(always)]
-    pub fn heads_mut<V: Lanes<N>, const N: usize, const LEN: usize>(
-        packets: &mut [Packet; N],
-    ) -> Option<([&mut [u8; LEN]; N], V)> {
-        let lens = lens(packets);
-        if !are_long::<V, N>(lens, LEN) {
-            return None;
-        }
-        let heads = packets.each_mut().map(|packet| {
-            let h = packet.header();
-            // SAFETY: data_off + LEN <= data_off + data_len <= buf_len, as `are_long` found (only this crate implements
-            // `Lanes`), and the buffer's bytes are initialised (`from_raw`). Each packet owns its buffer alone, and is
-            // borrowed as long as its bytes are.
-            unsafe { &mut *h.buf_addr.add(usize::from(h.data_off)).cast::<[u8; LEN]>() }
-        });
-        Some((heads, lens))
-    }
 }
 
 /// The lengths of all.

@@ -1,7 +1,8 @@
 //! Flowlets in whole clusters.
 
 use super::drive;
-use crate::net::{MS, Net, Setup};
+use crate::net::{MS, Net};
+use crate::setup::Setup;
 use cluster::random::Random;
 
 /// Flowlets of which none goes by a relay, then some do, then none.

@@ -94,11 +94,6 @@ impl<const N: usize> Lanes<N> for Array<N> {
     }
 
     #[inline(always)]
-    fn swap_halves(self) -> Self {
-        Array(self.0.map(|n| n.rotate_left(16)))
-    }
-
-    #[inline(always)]
     fn sum_of_halves<const M: usize>(numbers: [Self; M]) -> Self {
         const { assert!(M <= 1 << 15) };
         Array(std::array::from_fn(|i| numbers.iter().map(|n| (n.0[i] & 0xffff) + (n.0[i] >> 16)).sum()))

@@ -173,14 +173,6 @@ impl Lanes<8> for U32x8 {
     }
 
     #[inline(always)]
-    fn swap_halves(self) -> U32x8 {
-        value!({
-            let order = _mm_setr_epi8(2, 3, 0, 1, 6, 7, 4, 5, 10, 11, 8, 9, 14, 15, 12, 13);
-            U32x8(_mm256_shuffle_epi8(self.0, _mm256_broadcastsi128_si256(order)))
-        })
-    }
-
-    #[inline(always)]
     fn sum_of_halves<const M: usize>(numbers: [U32x8; M]) -> U32x8 {
         const { assert!(M <= 1 << 15) };
         // The instruction multiplies signed halves: with the upper bit flipped they are too small by 2^15 each.

@@ -171,11 +171,6 @@ impl Lanes<16> for U32x16 {
     }
 
     #[inline(always)]
-    fn swap_halves(self) -> U32x16 {
-        U32x16(value!(_mm512_rol_epi32::<16>(self.0)))
-    }
-
-    #[inline(always)]
     fn sum_of_halves<const M: usize>(numbers: [U32x16; M]) -> U32x16 {
         const { assert!(M <= 1 << 15) };
         // The instruction multiplies signed halves: with the upper bit flipped they are too small by 2^15 each.

@@ -66,9 +66,6 @@ pub trait Lanes<const N: usize>:
     /// With the bytes in the opposite order.
     fn swap_bytes(self) -> Self;
 
-    /// With the upper and the lower half exchanged.
-    fn swap_halves(self) -> Self;
-
     /// The sum over all `numbers` of their lower and upper halves. At most 2¹⁵ numbers.
     fn sum_of_halves<const M: usize>(numbers: [Self; M]) -> Self;
 }
@@ -175,7 +172,6 @@ mod tests {
                 assert_eq!(a.is_zero(), c.is_zero());
                 assert_eq!(a.high_halves().to_array(), c.high_halves().0);
                 assert_eq!(a.swap_bytes().to_array(), c.swap_bytes().0);
-                assert_eq!(a.swap_halves().to_array(), c.swap_halves().0);
                 assert_eq!(V::sum_of_halves([a, b, a]).to_array(), Array::sum_of_halves([c, d, c]).0);
                 let (low, low_array) = (V::splat(0x7fff_ffff), Array::splat(0x7fff_ffff));
                 assert_eq!(low.to_array(), [0x7fff_ffff; N]);

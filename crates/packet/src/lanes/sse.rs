@@ -108,14 +108,6 @@ impl Lanes<4> for U32x4 {
     }
 
     #[inline(always)]
-    fn swap_halves(self) -> U32x4 {
-        value!({
-            let order = _mm_setr_epi8(2, 3, 0, 1, 6, 7, 4, 5, 10, 11, 8, 9, 14, 15, 12, 13);
-            U32x4(_mm_shuffle_epi8(self.0, order))
-        })
-    }
-
-    #[inline(always)]
     fn sum_of_halves<const M: usize>(numbers: [U32x4; M]) -> U32x4 {
         const { assert!(M <= 1 << 15) };
         // The instruction multiplies signed halves: with the upper bit flipped they are too small by 2^15 each.
