@@ -1,6 +1,7 @@
 //! One device that the configuration names: plugged in, started, closed.
 #![allow(unsafe_code)]
 
+use crate::descriptors::close_on_exec;
 use crate::driver::{self, Driver};
 use crate::eal::{Eal, error_text};
 use crate::interface::Interface;
@@ -271,7 +272,10 @@ impl Device {
             }
         };
         match DpdkPort::start(self.name(), id, setup, interface, pool, eal) {
-            Ok(port) => self.port = Some(Arc::new(port)),
+            Ok(port) => {
+                close_on_exec();
+                self.port = Some(Arc::new(port));
+            }
             Err(error) => {
                 // The driver says so little only if the interface has an XDP program already.
                 let silent = error.message.contains("Failed to create xsk socket");

@@ -9,6 +9,7 @@
 //! is unmapped when the last of them is gone *and* every buffer is back; while one buffer is missing it stays mapped.
 
 mod args;
+mod descriptors;
 mod device;
 mod devices;
 mod driver;

@@ -2,7 +2,7 @@
 //! lost, and what has changed meanwhile is as the kernel, or FRR, has it.
 
 use std::fs;
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
@@ -379,6 +379,13 @@ fn it_is_started_again_by_command_and_ends_with_the_router() -> Result<()> {
     Ok(())
 }
 
+/// How often a process has the device of taps open.
+fn taps_open_in(pid: i32) -> Result<usize> {
+    let files = fs::read_dir(format!("/proc/{pid}/fd")).cannot(|| "see what it has open".to_owned())?;
+    let is_tap = |path: &Path| fs::read_link(path).is_ok_and(|file| file.ends_with("dev/net/tun"));
+    Ok(files.flatten().filter(|file| is_tap(&file.path())).count())
+}
+
 /// The program is replaced in its file: by one that does not get on, and by one that does.
 #[test]
 fn it_is_upgraded_alone() -> Result<()> {
@@ -399,6 +406,9 @@ fn it_is_upgraded_alone() -> Result<()> {
     let stage = Stage::started_by(2, &APART, |_| Ok(starter.to_vec()))?;
     stage.wait_for_ping(0, "10.2.0.2", true)?;
     let runs = |pid: i32| fs::read_link(format!("/proc/{pid}/exe")).cannot(|| "read what runs".to_owned());
+    // By its number: in a changed root it has two names.
+    let number = |path: &Path| fs::metadata(path).map(|file| file.ino()).cannot(|| "find a file".to_owned());
+    let runs_number = |pid: i32| number(Path::new(&format!("/proc/{pid}/exe")));
     // A program that is none.
     let none = directory.path().join("none");
     fs::write(&none, "#!/bin/sh\nexit 3\n").cannot(|| "write a script".to_owned())?;
@@ -408,14 +418,16 @@ fn it_is_upgraded_alone() -> Result<()> {
     assert!(refused.contains("the first new process ended (exit status: 3)"), "{refused}");
     let pid = wait_for_next(&stage, 0, false)?;
     assert!(runs(pid)?.to_string_lossy().ends_with(" (deleted)"), "{:?}", runs(pid)?);
+    // It must not keep the taps of a router that is gone.
+    assert_eq!(taps_open_in(pid)?, 0);
     // One that is: then it is what runs, after a kill, too, until it ends again and again.
     install(&program)?;
     stage.router.restart_control()?;
     let pid = wait_for_next(&stage, pid, false)?;
-    assert_eq!(runs(pid)?, file);
+    assert_eq!(runs_number(pid)?, number(&file)?);
     signal(pid, Signal::SIGKILL)?;
     let mut pid = wait_for_next(&stage, pid, false)?;
-    assert_eq!(runs(pid)?, file);
+    assert_eq!(runs_number(pid)?, number(&file)?);
     for _ in 0..2 {
         signal(pid, Signal::SIGKILL)?;
         pid = wait_for_next(&stage, pid, false)?;
