@@ -1,5 +1,6 @@
 //! Elements of the link layer: Ethernet, ARP and neighbour discovery.
 
+mod adjacency_arg;
 mod adjacency_rewrite;
 mod arp_querier;
 mod arp_responder;

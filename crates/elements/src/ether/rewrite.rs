@@ -1,20 +1,20 @@
 //! What `AdjacencyRewrite` and `IP6AdjacencyRewrite` have in common: everything but the network header.
 
+use super::adjacency_arg::{AdjacencyArg, Target, addresses, hop_text, read_hop};
+use crate::ip::interfaces;
 use crate::ip::route_arg::RouteAddress;
-use crate::ip::{Gateway, interfaces};
 use fib::{
     Adjacencies, Adjacency, AdjacencyChanges, Forwarding, HopGroup, Interface, InterfaceMap, Interfaces,
     NextHop, RouteTable, Tags,
 };
 use graph::{
-    ArgError, Args, Class, ConfigErrors, Configure, Cx, Element, FromArg, Handlers, Initialize, LocalCx,
-    Loss, NodeId, Out, Span, Spec, Text, Way,
+    Args, Class, ConfigErrors, Configure, Cx, Element, Handlers, Initialize, LocalCx, Loss, NodeId, Out,
+    Span, Spec, Text, Way,
 };
 use lang::args::Words;
-use packet::wire::ethernet::{self, Mac};
+use packet::wire::ethernet;
 use packet::{Batch, Packet};
 use std::fmt::Write;
-use std::marker::PhantomData;
 use std::sync::{Arc, OnceLock};
 
 const NO_HEADER: Loss = Loss(0);
@@ -83,86 +83,6 @@ pub struct NextHops<N: Network> {
 pub struct LocalNextHops<N: Network> {
     shared: Arc<NextHops<N>>,
     worker: usize,
-}
-
-/// `port gateway|-`, and addresses behind it; or `group port gateway|-` and members.
-struct AdjacencyArg<N> {
-    hop: NextHop,
-    to: Target,
-    port_span: Span,
-    network: PhantomData<N>,
-}
-
-enum Target {
-    /// Source, destination.
-    Neighbour(Mac, Mac),
-    /// With weights.
-    Group(Vec<(NextHop, u32)>),
-}
-
-/// `port gateway|-`.
-fn take_hop<N: Network>(words: &mut Words) -> Result<NextHop, ArgError> {
-    let port: u16 = words.take("port")?;
-    let gateway = words.take::<Gateway<N::Address>>("gateway")?.0;
-    Ok(NextHop { gateway, port: port.into() })
-}
-
-impl<N: Network> AdjacencyArg<N> {
-    fn adjacency(&self, source: Mac, destination: Mac, tagged: Option<u16>) -> Option<Adjacency> {
-        if let Some(port) = tagged {
-            let interface = u16::try_from(self.hop.port).ok()?;
-            return Some(Adjacency::tagged(destination, source, interface, port));
-        }
-        let header = ethernet::Header { destination, source, ethertype: N::ETHERTYPE }.bytes();
-        Some(Adjacency { header, output: u16::try_from(self.hop.port).ok()? })
-    }
-
-    fn from_words(mut words: Words) -> Result<AdjacencyArg<N>, ArgError> {
-        let is_group = words.peek().is_some_and(|word| word.text == "group");
-        if is_group {
-            words.take::<String>("group")?;
-        }
-        let port_span = words.peek().map(|word| word.span).unwrap_or_default();
-        let hop = take_hop::<N>(&mut words)?;
-        let to = if is_group {
-            let mut members = Vec::new();
-            while members.is_empty() || words.peek().is_some() {
-                members.push((take_hop::<N>(&mut words)?, words.take("weight")?));
-            }
-            Target::Group(members)
-        } else {
-            let bound = u32::from(Adjacency::TAGGED);
-            if hop.port >= bound {
-                return Err(ArgError::new(format!("port: must be below {bound}")));
-            }
-            Target::Neighbour(words.take("source")?, words.take("destination")?)
-        };
-        words.end()?;
-        Ok(AdjacencyArg { hop, to, port_span, network: PhantomData })
-    }
-
-    /// Refuses ports that are not outputs.
-    fn fits(&self, outputs: usize) -> Result<(), String> {
-        let fits = |hop: &NextHop| match (hop.port as usize) < outputs {
-            true => Ok(()),
-            false => Err(format!("port: no output {}, there are {outputs}", hop.port)),
-        };
-        match &self.to {
-            Target::Neighbour(..) => fits(&self.hop),
-            Target::Group(members) => members.iter().try_for_each(|(hop, _)| fits(hop)),
-        }
-    }
-}
-
-impl<N: Network> FromArg for AdjacencyArg<N> {
-    fn from_arg(arg: &Text) -> Result<AdjacencyArg<N>, ArgError> {
-        AdjacencyArg::from_words(Words::new(arg))
-    }
-
-    fn placeholder() -> AdjacencyArg<N> {
-        let hop = NextHop { gateway: None, port: 0 };
-        AdjacencyArg { hop, to: Target::Group(Vec::new()), port_span: Span::default(), network: PhantomData }
-    }
 }
 
 impl<N: Network> Class for NextHops<N> {
@@ -255,25 +175,6 @@ impl<N: Network> Class for NextHops<N> {
             Ok(())
         });
     }
-}
-
-/// `port gateway|-` alone.
-fn read_hop<N: Network>(text: &str) -> Result<NextHop, String> {
-    let text = Text::verbatim(text.trim(), Span::default());
-    let mut words = Words::new(&text);
-    take_hop::<N>(&mut words).and_then(|hop| words.end().map(|()| hop)).map_err(|e| e.message)
-}
-
-/// Source and destination.
-fn addresses(adjacency: &Adjacency) -> String {
-    ethernet::Header::parse(&adjacency.header)
-        .map(|h| format!("{} {}", ethernet::text(&h.source), ethernet::text(&h.destination)))
-        .unwrap_or_default()
-}
-
-/// `port gateway|-`.
-fn hop_text(hop: &NextHop) -> String {
-    format!("{} {}", hop.widened().port, hop.gateway.map_or("-".to_owned(), |g| g.to_string()))
 }
 
 impl<N: Network> NextHops<N> {
