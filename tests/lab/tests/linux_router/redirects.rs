@@ -1,7 +1,7 @@
 //! Senders whose packets leave by the interface that they came in by are told of a better way as Linux tells them, if it is
 //! asked for, and what they send arrives all the same.
 
-use super::reference::{assert_alike, exchanged, reference};
+use super::reference::{assert_alike, exchanged, reference, wait_for_addresses};
 use lab::Result;
 use lab::netns::{self, Namespace, missing_program};
 use lab::twins::{LIMIT, Stage};
@@ -88,6 +88,7 @@ fn got(arguments: &[&str]) -> Result<BTreeSet<String>> {
     stage.inside.ip(ROUTER)?;
     let known = || Ok(stage.router.rows("routes")?.iter().any(|row| row["prefix"] == "2001:db8:52::/48"));
     wait_until("the routes", LIMIT, || Ok(known()?.then_some(())))?;
+    wait_for_addresses(&stage.inside)?;
     let got = exchanged([&stage.hosts[0], &stage.hosts[1]], SEND, RECEIVE)?;
     stage.end()?;
     Ok(got)
@@ -105,6 +106,7 @@ fn redirects_are_sent_as_linux_sends_them_if_asked_for() -> Result<()> {
     let (linux, hosts) = reference()?;
     let linux: &Namespace = &linux;
     linux.ip(ROUTER)?;
+    wait_for_addresses(linux)?;
     let mut expected = exchanged([&hosts[0], &hosts[1]], SEND, RECEIVE)?;
     let redirects = expected.iter().filter(|line| is_redirect(line)).count();
     // Each of 600 packets, and the senders on the link are told, of either family.

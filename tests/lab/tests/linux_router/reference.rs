@@ -2,6 +2,8 @@
 
 use super::RAW_SOCKET;
 use lab::netns::Namespace;
+use lab::twins::LIMIT;
+use lab::wait::wait_until;
 use lab::{Context, Error, Result};
 use std::collections::BTreeSet;
 use std::io::{BufRead, BufReader, Read};
@@ -61,6 +63,14 @@ pub fn reference() -> Result<(Namespace, [Namespace; 2])> {
         host.ip("link set eth0 up\n")?;
     }
     Ok((router, hosts))
+}
+
+/// Waits until all addresses of a router are its own: before that it sends no redirects.
+pub fn wait_for_addresses(router: &Namespace) -> Result<()> {
+    wait_until("duplicate address detection", LIMIT, || {
+        let tentative = router.output("ip", &["-6", "address", "show", "tentative"])?;
+        Ok(tentative.stdout.is_empty().then_some(()))
+    })
 }
 
 /// Asserts that both routers' hosts got the same.

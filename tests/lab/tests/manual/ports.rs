@@ -89,7 +89,7 @@ fn commands_for_operators_do_what_they_say() -> Result<()> {
                 "elements" | "runtime" => &["\nFromDPDKDevice@1  ", "\nToDPDKDevice@4  "],
                 "drops" => &["element  class  reason  packets\n"],
                 "punt" => &["element  port  kind  passed  lost  limit/s\n"],
-                "routes" => &["element  VRF  prefix  gateway  port  interface\n"],
+                "routes" => &["element  VRF  prefix  gateway  port  interface  MTU\n"],
                 "neighbours" => &["element  address  MAC  interface  state\n"],
                 "control" => &["runs as  state  process  for s  restarts  messages  "],
                 _ => panic!("{place}: {command}"),
