@@ -101,7 +101,10 @@ fn show_looks_into_a_running_router() {
     let no_ports = "interface  VLAN  VRF  link  MAC  MTU  rx packets  rx bytes  rx lost  tx packets  tx bytes  tx failed  \
                     queues  driver\n";
     assert_eq!(running.show(&["interfaces"]), did(0, no_ports, ""));
-    assert_eq!(running.show(&["routes"]), did(0, "element  VRF  prefix  gateway  port  interface\n", ""));
+    assert_eq!(
+        running.show(&["routes"]),
+        did(0, "element  VRF  prefix  gateway  port  interface  MTU\n", "")
+    );
     assert_eq!(running.show(&["fib"]).code, 0);
     assert_eq!(running.show(&["neighbours"]), did(0, "element  address  MAC  interface  state\n", ""));
     let (code, socket) = running.terminate();
