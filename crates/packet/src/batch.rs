@@ -132,12 +132,13 @@ impl Batch {
 
     /// Splits off the packets from index `at` on.
     pub fn split_off(&mut self, at: usize) -> Batch {
-        self.settle();
         let mut rest = Batch::empty();
-        let Some(frame) = self.0.as_mut() else { return rest };
-        if at >= frame.len {
+        if at >= self.len() {
+            // All stay, and what is due can wait.
             return rest;
         }
+        self.settle();
+        let Some(frame) = self.0.as_mut() else { return rest };
         let tail = rest.0.insert(frame::take());
         for i in at..frame.len {
             // SAFETY: slots below len are initialised; len is cut to `at` below, so each is moved out once. Nothing
@@ -322,11 +323,8 @@ fn scatter<T: Copy, const COLUMNS: bool>(
     bins: &mut [Batch],
     bin: impl Fn(T) -> usize,
 ) {
-    for bin in &mut *bins {
-        bin.0.get_or_insert_with(frame::take);
-    }
     for (i, fact) in facts.iter().enumerate() {
-        let Some(to) = &mut bins[bin(*fact)].0 else { continue };
+        let to = bins[bin(*fact)].0.get_or_insert_with(frame::take);
         let end = to.len;
         // SAFETY: there is a packet for each fact, and nobody else has it: each is moved out once.
         to.packets[end].write(unsafe { frame.packets[i].assume_init_read() });
@@ -334,11 +332,6 @@ fn scatter<T: Copy, const COLUMNS: bool>(
             (to.destinations[end], to.next_hops[end]) = (frame.destinations[i], frame.next_hops[i]);
         }
         to.len = end + 1;
-    }
-    for bin in bins {
-        if let Some(empty) = bin.0.take_if(|frame| frame.len == 0) {
-            frame::recycle(empty);
-        }
     }
 }
 

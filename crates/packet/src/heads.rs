@@ -1,6 +1,5 @@
 //! Changing the headers of all packets of a batch, without putting in order first what is due: where network headers were found
 //! ([`Due::HEADERS`]) says enough.
-#![allow(unsafe_code)]
 
 use crate::batch::Batch;
 use crate::due::Due;
@@ -41,8 +40,7 @@ impl Batch {
         let Some(frame) = self.0.as_mut() else { return };
         let (packets, _, _) = frame.columns();
         if !packets.iter().all(|packet| packet.headroom() >= LEN) {
-            return self
-                .retain(|packet| packet.push(LEN) && packet.pull(LEN) && packet.put_link(header), refused);
+            return self.retain(|packet| packet.put_link(header), refused);
         }
         for packet in packets {
             packet.put_link(header);
@@ -54,27 +52,14 @@ impl Batch {
 }
 
 impl Packet {
-    /// The `N` bytes from this offset of [`Packet::data`], to change; `None` if the packet ends before.
+    /// Puts a link-layer header before the data and marks it. False, and nothing changed, if the buffer has no room for it.
     #[inline(always)]
-    fn head_mut<const N: usize>(&mut self, offset: usize) -> Option<&mut [u8; N]> {
-        let h = self.header();
-        if usize::from(h.data_len) < offset + N {
-            return None;
-        }
-        // SAFETY: data_off + offset + N <= data_off + data_len <= buf_len, the buffer's bytes are initialised (`from_raw`), and
-        // `&mut self` is the only access to them.
-        unsafe { Some(&mut *h.buf_addr.add(usize::from(h.data_off) + offset).cast::<[u8; N]>()) }
-    }
-
-    /// Puts a link-layer header before the data and marks it. False, and nothing changed, if there is no headroom for it.
-    #[inline(always)]
-    fn put_link<const LEN: usize>(&mut self, header: &[u8; LEN]) -> bool {
-        if self.headroom() < LEN || !self.push(LEN) {
+    pub fn put_link<const LEN: usize>(&mut self, header: &[u8; LEN]) -> bool {
+        if !self.push(LEN) {
             return false;
         }
-        let h = self.header_mut();
-        h.port = h.data_off;
-        if let Some(front) = self.head_mut(0) {
+        self.set_mac_offset(0);
+        if let Some(front) = self.first_mut() {
             *front = *header;
         }
         true

@@ -10,8 +10,8 @@
 //!
 //! * [`lanes`] works on the same field of several packets at once.
 //!
-//! `unsafe` lives in `packet`, `batch`, `frame`, `due`, `settle`, `sift`, `together`, `heads`, `pool`,
-//! `header` and `lanes` only.
+//! `unsafe` lives in `packet`, `batch`, `frame`, `due`, `settle`, `sift`, `together`, `pool`, `header`
+//! and `lanes` only.
 
 pub mod anno;
 mod batch;

@@ -359,16 +359,22 @@ impl Packet {
         unsafe { Some(&mut *h.buf_addr.add(mark).cast::<[u8; N]>()) }
     }
 
+    /// The `N` bytes from this offset of [`Packet::data`], to change; `None` if the packet ends before.
+    #[inline(always)]
+    pub(crate) fn head_mut<const N: usize>(&mut self, offset: usize) -> Option<&mut [u8; N]> {
+        let h = self.header();
+        if usize::from(h.data_len) < offset.saturating_add(N) {
+            return None;
+        }
+        // SAFETY: data_off + offset + N <= data_off + data_len <= buf_len, the buffer's bytes are initialised (`from_raw`), and
+        // `&mut self` is the only access to them.
+        unsafe { Some(&mut *h.buf_addr.add(usize::from(h.data_off) + offset).cast::<[u8; N]>()) }
+    }
+
     /// The first `N` bytes, to change; `None` if there are fewer.
     #[inline(always)]
     pub fn first_mut<const N: usize>(&mut self) -> Option<&mut [u8; N]> {
-        let h = self.header();
-        if usize::from(h.data_len) < N {
-            return None;
-        }
-        // SAFETY: data_off + N <= data_off + data_len <= buf_len, the buffer's bytes are initialised (`from_raw`), and
-        // `&mut self` is the only access to them.
-        unsafe { Some(&mut *h.buf_addr.add(usize::from(h.data_off)).cast::<[u8; N]>()) }
+        self.head_mut(0)
     }
 
     /// True if the network header is marked at this offset of [`Packet::data`], which may end before.

@@ -30,8 +30,8 @@ use epoch::Table;
 use graph::{
     Agnostic, Args, Class, ConfigErrors, Configure, Cx, Handlers, LocalCx, Loss, Out, Simple, Spec, value,
 };
-use packet::wire::ethernet::{self, HEADER_LEN, Header};
-use packet::{Batch, Packet};
+use packet::Batch;
+use packet::wire::ethernet::{self, Header};
 use std::sync::Arc;
 
 const NO_ROOM: Loss = Loss(0);
@@ -46,19 +46,6 @@ pub struct EtherEncap {
 #[derive(Debug)]
 pub struct LocalEtherEncap {
     shared: Arc<EtherEncap>,
-}
-
-/// Puts a header before a packet and marks it. False, and nothing changed, if there is no room for it.
-#[inline]
-pub(super) fn encapsulate(packet: &mut Packet, header: &[u8; HEADER_LEN]) -> bool {
-    if !packet.push(HEADER_LEN) {
-        return false;
-    }
-    if let Some(front) = packet.data_mut().first_chunk_mut() {
-        *front = *header;
-    }
-    packet.set_mac_offset(0);
-    true
 }
 
 impl Class for EtherEncap {

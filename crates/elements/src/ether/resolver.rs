@@ -2,7 +2,6 @@
 //! is asked for its address.
 
 use super::effects::{Effects, Reason};
-use super::ether_encap::encapsulate;
 use super::neighbour_map::Key;
 use super::neighbour_table::NeighbourTable;
 use super::neighbours::Change;
@@ -84,7 +83,7 @@ impl<K: Key, L: Link<K>> Resolver<'_, K, L> {
             |p| {
                 let ip = L::destination(p);
                 let mac = self.link.group(ip).or_else(|| neighbours.fresh(ip, cx.now, cx.reader));
-                mac.is_some_and(|mac| encapsulate(p, &self.link.header(mac)))
+                mac.is_some_and(|mac| p.put_link(&self.link.header(mac)))
             },
             |p| rest.push(p),
         );
@@ -144,7 +143,7 @@ impl<K: Key, L: Link<K>> Resolver<'_, K, L> {
     fn carry_out(&self, effects: Effects<K>, cx: &Cx<'_>, out: &mut Out<'_>) {
         let mut batch = Batch::empty();
         for (mac, mut packet) in effects.sends {
-            if encapsulate(&mut packet, &self.link.header(mac)) {
+            if packet.put_link(&self.link.header(mac)) {
                 push_or_emit(&mut batch, packet, 0, out);
             } else {
                 self.lose(packet, NO_ROOM, out);
