@@ -45,11 +45,8 @@ impl Batch {
         let Some(frame) = self.0.as_mut() else { return };
         begin_to_find(frame);
         let mut reasons = Reasons::new();
-        let mut alone = |(packet, to): (&mut Packet, &mut u32)| match one(packet) {
-            Some(destination) => *to = destination,
-            None => reasons.note(packet, ()),
-        };
-        // There are no next hops yet.
+        let mut alone = |(packet, to)| find_alone(packet, to, &mut one, &mut reasons);
+        // The column of next hops is free for lengths, see `begin_to_find`.
         let (packets, destinations, lengths) = frame.columns();
         let (groups, rest) = packets.as_chunks_mut::<N>();
         let (places, rest_places) = destinations.as_chunks_mut::<N>();
@@ -83,10 +80,7 @@ impl Batch {
         let mut reasons = Reasons::new();
         let (packets, destinations, _) = frame.columns();
         for (packet, to) in packets.iter_mut().zip(destinations) {
-            match one(packet) {
-                Some(destination) => *to = destination,
-                None => reasons.note(packet, ()),
-            }
+            find_alone(packet, to, &mut one, &mut reasons);
         }
         self.end_finding(headers, &reasons, second);
     }
@@ -227,11 +221,26 @@ impl Batch {
     }
 }
 
-/// Before network headers are looked for: what was found of them before counts for packets that turn out to be unusual.
+/// Before network headers are looked for: what was found of them before counts for packets that turn out to be unusual, and
+/// next hops, which belong to what was found, make room for lengths.
 #[inline(always)]
 fn begin_to_find(frame: &Frame) {
     if frame.due.get().has_any(Due::FOUND.and(Due::NEXT_HOPS)) {
         frame.settle();
+    }
+}
+
+/// Looks for a packet's network header: writes down where it wants to go, or notes that it needs a second look.
+#[inline(always)]
+fn find_alone(
+    packet: &mut Packet,
+    to: &mut u32,
+    one: &mut impl FnMut(&mut Packet) -> Option<u32>,
+    reasons: &mut Reasons<()>,
+) {
+    match one(packet) {
+        Some(destination) => *to = destination,
+        None => reasons.note(packet, ()),
     }
 }
 

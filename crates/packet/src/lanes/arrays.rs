@@ -64,11 +64,6 @@ impl<const N: usize> Lanes<N> for Array<N> {
     }
 
     #[inline(always)]
-    fn five_columns(rows: [&[u8; 20]; N]) -> [Self; 5] {
-        std::array::from_fn(|i| Array(rows.map(|row| u32::from_le_bytes(row.as_chunks().0[i]))))
-    }
-
-    #[inline(always)]
     fn equal(self, other: Self) -> Self {
         self.with(other, |a, b| if a == b { u32::MAX } else { 0 })
     }
@@ -94,8 +89,8 @@ impl<const N: usize> Lanes<N> for Array<N> {
     }
 
     #[inline(always)]
-    fn sum_of_halves<const M: usize>(numbers: [Self; M]) -> Self {
-        const { assert!(M <= 1 << 15) };
-        Array(std::array::from_fn(|i| numbers.iter().map(|n| (n.0[i] & 0xffff) + (n.0[i] >> 16)).sum()))
+    fn signed_sum(self) -> Self {
+        let signed = |half: u32| i32::from(half as u16 as i16).cast_unsigned();
+        Array(self.0.map(|n| signed(n).wrapping_add(signed(n >> 16))))
     }
 }

@@ -49,34 +49,6 @@ macro_rules! value {
     };
 }
 
-/// The first 16 bytes of a row; its last word becomes number `AT` of `last`.
-#[inline(always)]
-fn read<const AT: i32>(row: &[u8; 20], last: &mut __m128i) -> __m128i {
-    let word = u32::from_le_bytes(row.as_chunks().0[4]).cast_signed();
-    // SAFETY: the row is 20 readable bytes, the load needs no alignment, and only work that was given to `Avx2::run`
-    // gets here.
-    unsafe {
-        *last = _mm_insert_epi32::<AT>(*last, word);
-        _mm_loadu_si128(row.as_ptr().cast())
-    }
-}
-
-/// Columns of four words. The instructions work in each 128 bits alone: there stand a row of `a`, `b`, `c` and `d` each, and
-/// those of the lowest ones come first.
-#[inline(always)]
-fn transposed(a: __m256i, b: __m256i, c: __m256i, d: __m256i) -> [U32x8; 4] {
-    value!({
-        let (ab, cd) = (_mm256_unpacklo_epi32(a, b), _mm256_unpacklo_epi32(c, d));
-        let (ab2, cd2) = (_mm256_unpackhi_epi32(a, b), _mm256_unpackhi_epi32(c, d));
-        [
-            U32x8(_mm256_unpacklo_epi64(ab, cd)),
-            U32x8(_mm256_unpackhi_epi64(ab, cd)),
-            U32x8(_mm256_unpacklo_epi64(ab2, cd2)),
-            U32x8(_mm256_unpackhi_epi64(ab2, cd2)),
-        ]
-    })
-}
-
 impl super::sealed::Sealed for U32x8 {}
 
 impl Lanes<8> for U32x8 {
@@ -126,22 +98,17 @@ impl Lanes<8> for U32x8 {
                 _mm256_inserti128_si256::<1>(_mm256_castsi128_si256(low), high)
             }
         });
-        transposed(a, b, c, d)
-    }
-
-    #[inline(always)]
-    fn five_columns(rows: [&[u8; 20]; 8]) -> [U32x8; 5] {
-        let zero = value!(_mm_setzero_si128());
-        let (mut low, mut high) = (zero, zero);
-        macro_rules! rows {
-            ($at:literal) => {{
-                let (x, y) = (read::<$at>(rows[$at], &mut low), read::<$at>(rows[$at + 4], &mut high));
-                value!(_mm256_inserti128_si256::<1>(_mm256_castsi128_si256(x), y))
-            }};
-        }
-        let [a, b, c, d] = transposed(rows!(0), rows!(1), rows!(2), rows!(3));
-        let last = value!(_mm256_inserti128_si256::<1>(_mm256_castsi128_si256(low), high));
-        [a, b, c, d, U32x8(last)]
+        // The instructions work in each 128 bits alone: there stand a row of each, and those of the lowest ones come first.
+        value!({
+            let (ab, cd) = (_mm256_unpacklo_epi32(a, b), _mm256_unpacklo_epi32(c, d));
+            let (ab2, cd2) = (_mm256_unpackhi_epi32(a, b), _mm256_unpackhi_epi32(c, d));
+            [
+                U32x8(_mm256_unpacklo_epi64(ab, cd)),
+                U32x8(_mm256_unpackhi_epi64(ab, cd)),
+                U32x8(_mm256_unpacklo_epi64(ab2, cd2)),
+                U32x8(_mm256_unpackhi_epi64(ab2, cd2)),
+            ]
+        })
     }
 
     #[inline(always)]
@@ -173,14 +140,7 @@ impl Lanes<8> for U32x8 {
     }
 
     #[inline(always)]
-    fn sum_of_halves<const M: usize>(numbers: [U32x8; M]) -> U32x8 {
-        const { assert!(M <= 1 << 15) };
-        // The instruction multiplies signed halves: with the upper bit flipped they are too small by 2^15 each.
-        let flip = U32x8::splat(0x8000_8000);
-        let mut sum = U32x8::splat((M as u32) << 16);
-        for number in numbers {
-            sum = sum + U32x8(value!(_mm256_madd_epi16((number ^ flip).0, _mm256_set1_epi16(1))));
-        }
-        sum
+    fn signed_sum(self) -> U32x8 {
+        U32x8(value!(_mm256_madd_epi16(self.0, _mm256_set1_epi16(1))))
     }
 }

@@ -53,40 +53,12 @@ macro_rules! value {
     };
 }
 
-/// The first 16 bytes of a row; its last word becomes number `AT` of `last`.
-#[inline(always)]
-fn read<const AT: i32>(row: &[u8; 20], last: &mut __m128i) -> __m128i {
-    let word = u32::from_le_bytes(row.as_chunks().0[4]).cast_signed();
-    // SAFETY: the row is 20 readable bytes, the load needs no alignment, and only work that was given to `Avx512::run`
-    // gets here.
-    unsafe {
-        *last = _mm_insert_epi32::<AT>(*last, word);
-        _mm_loadu_si128(row.as_ptr().cast())
-    }
-}
-
 /// Four quarters, the lowest first.
 #[inline(always)]
 fn together([a, b, c, d]: [__m128i; 4]) -> __m512i {
     value!({
         let half = _mm512_inserti32x4::<1>(_mm512_castsi128_si512(a), b);
         _mm512_inserti32x4::<3>(_mm512_inserti32x4::<2>(half, c), d)
-    })
-}
-
-/// Columns of four words. The instructions work in each 128 bits alone: there stand a row of `a`, `b`, `c` and `d` each, and
-/// those of the lowest ones come first.
-#[inline(always)]
-fn transposed(a: __m512i, b: __m512i, c: __m512i, d: __m512i) -> [U32x16; 4] {
-    value!({
-        let (ab, cd) = (_mm512_unpacklo_epi32(a, b), _mm512_unpacklo_epi32(c, d));
-        let (ab2, cd2) = (_mm512_unpackhi_epi32(a, b), _mm512_unpackhi_epi32(c, d));
-        [
-            U32x16(_mm512_unpacklo_epi64(ab, cd)),
-            U32x16(_mm512_unpackhi_epi64(ab, cd)),
-            U32x16(_mm512_unpacklo_epi64(ab2, cd2)),
-            U32x16(_mm512_unpackhi_epi64(ab2, cd2)),
-        ]
     })
 }
 
@@ -124,22 +96,17 @@ impl Lanes<16> for U32x16 {
             // SAFETY: each reference is to 16 readable bytes, the load needs no alignment, and the processor has AVX-512.
             together([0, 4, 8, 12].map(|at| unsafe { _mm_loadu_si128(rows[i + at].as_ptr().cast()) }))
         });
-        transposed(a, b, c, d)
-    }
-
-    #[inline(always)]
-    fn five_columns(rows: [&[u8; 20]; 16]) -> [U32x16; 5] {
-        let mut last = value!([_mm_setzero_si128(); 4]);
-        macro_rules! rows {
-            ($at:literal) => {{
-                let [w, x, y, z] = &mut last;
-                let (w, x) = (read::<$at>(rows[$at], w), read::<$at>(rows[$at + 4], x));
-                let (y, z) = (read::<$at>(rows[$at + 8], y), read::<$at>(rows[$at + 12], z));
-                together([w, x, y, z])
-            }};
-        }
-        let [a, b, c, d] = transposed(rows!(0), rows!(1), rows!(2), rows!(3));
-        [a, b, c, d, U32x16(together(last))]
+        // The instructions work in each 128 bits alone: there stand a row of each, and those of the lowest ones come first.
+        value!({
+            let (ab, cd) = (_mm512_unpacklo_epi32(a, b), _mm512_unpacklo_epi32(c, d));
+            let (ab2, cd2) = (_mm512_unpackhi_epi32(a, b), _mm512_unpackhi_epi32(c, d));
+            [
+                U32x16(_mm512_unpacklo_epi64(ab, cd)),
+                U32x16(_mm512_unpackhi_epi64(ab, cd)),
+                U32x16(_mm512_unpacklo_epi64(ab2, cd2)),
+                U32x16(_mm512_unpackhi_epi64(ab2, cd2)),
+            ]
+        })
     }
 
     #[inline(always)]
@@ -171,14 +138,7 @@ impl Lanes<16> for U32x16 {
     }
 
     #[inline(always)]
-    fn sum_of_halves<const M: usize>(numbers: [U32x16; M]) -> U32x16 {
-        const { assert!(M <= 1 << 15) };
-        // The instruction multiplies signed halves: with the upper bit flipped they are too small by 2^15 each.
-        let flip = U32x16::splat(0x8000_8000);
-        let mut sum = U32x16::splat((M as u32) << 16);
-        for number in numbers {
-            sum = sum + U32x16(value!(_mm512_madd_epi16((number ^ flip).0, _mm512_set1_epi16(1))));
-        }
-        sum
+    fn signed_sum(self) -> U32x16 {
+        U32x16(value!(_mm512_madd_epi16(self.0, _mm512_set1_epi16(1))))
     }
 }

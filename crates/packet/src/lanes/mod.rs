@@ -48,9 +48,6 @@ pub trait Lanes<const N: usize>:
     /// The first, second, third and fourth little-endian word of each row; lane i comes from row i.
     fn columns(rows: [&[u8; 16]; N]) -> [Self; 4];
 
-    /// [`columns`](Self::columns) of five words. Each row is read at once, which takes fewer registers.
-    fn five_columns(rows: [&[u8; 20]; N]) -> [Self; 5];
-
     /// All ones in the lanes where both are the same, else 0.
     fn equal(self, other: Self) -> Self;
 
@@ -66,8 +63,18 @@ pub trait Lanes<const N: usize>:
     /// With the bytes in the opposite order.
     fn swap_bytes(self) -> Self;
 
+    /// The sum of the lower and the upper half of each, both taken as signed.
+    fn signed_sum(self) -> Self;
+
     /// The sum over all `numbers` of their lower and upper halves. At most 2¹⁵ numbers.
-    fn sum_of_halves<const M: usize>(numbers: [Self; M]) -> Self;
+    #[inline(always)]
+    fn sum_of_halves<const M: usize>(numbers: [Self; M]) -> Self {
+        const { assert!(M <= 1 << 15) };
+        // Processors take halves as signed: with the upper bit flipped they are too small by 2^15 each.
+        let flip = Self::splat(0x8000_8000);
+        let correction = Self::splat((M as u32) << 16);
+        numbers.into_iter().fold(correction, |sum, number| sum + (number ^ flip).signed_sum())
+    }
 }
 
 /// Something to be done with any number of lanes.
@@ -172,21 +179,14 @@ mod tests {
                 assert_eq!(a.is_zero(), c.is_zero());
                 assert_eq!(a.high_halves().to_array(), c.high_halves().0);
                 assert_eq!(a.swap_bytes().to_array(), c.swap_bytes().0);
-                assert_eq!(V::sum_of_halves([a, b, a]).to_array(), Array::sum_of_halves([c, d, c]).0);
+                assert_eq!(a.signed_sum().to_array(), c.signed_sum().0);
+                let halves = |i: usize| 2 * ((pair[0][i] & 0xffff) + (pair[0][i] >> 16));
+                let sum = std::array::from_fn(|i| halves(i) + (pair[1][i] & 0xffff) + (pair[1][i] >> 16));
+                assert_eq!(V::sum_of_halves([a, b, a]).to_array(), sum);
                 let (low, low_array) = (V::splat(0x7fff_ffff), Array::splat(0x7fff_ffff));
                 assert_eq!(low.to_array(), [0x7fff_ffff; N]);
                 let above = (a & low).above(b & low);
                 assert_eq!(above.to_array(), (c & low_array).above(d & low_array).0);
-            }
-            for window in numbers::<5>().windows(N) {
-                let bytes: Vec<[u8; 20]> = window
-                    .iter()
-                    .map(|row| std::array::from_fn(|i| row[i / 4].to_le_bytes()[i % 4]))
-                    .collect();
-                let rows: [&[u8; 20]; N] = std::array::from_fn(|i| &bytes[i]);
-                let columns = V::five_columns(rows).map(V::to_array);
-                let want: [[u32; N]; 5] = std::array::from_fn(|i| std::array::from_fn(|row| window[row][i]));
-                assert_eq!((columns, Array::five_columns(rows).map(|column| column.0)), (want, want));
             }
             for window in numbers::<4>().windows(N) {
                 let bytes: Vec<[u8; 16]> = window

@@ -74,12 +74,6 @@ impl Lanes<4> for U32x4 {
     }
 
     #[inline(always)]
-    fn five_columns(rows: [&[u8; 20]; 4]) -> [U32x4; 5] {
-        let [a, b, c, d] = U32x4::columns(rows.map(|row| row.first_chunk().unwrap_or(&[0; 16])));
-        [a, b, c, d, U32x4::from_array(rows.map(|row| u32::from_le_bytes(row.as_chunks().0[4])))]
-    }
-
-    #[inline(always)]
     fn equal(self, other: U32x4) -> U32x4 {
         U32x4(value!(_mm_cmpeq_epi32(self.0, other.0)))
     }
@@ -108,14 +102,7 @@ impl Lanes<4> for U32x4 {
     }
 
     #[inline(always)]
-    fn sum_of_halves<const M: usize>(numbers: [U32x4; M]) -> U32x4 {
-        const { assert!(M <= 1 << 15) };
-        // The instruction multiplies signed halves: with the upper bit flipped they are too small by 2^15 each.
-        let flip = U32x4::splat(0x8000_8000);
-        let mut sum = U32x4::splat((M as u32) << 16);
-        for number in numbers {
-            sum = sum + U32x4(value!(_mm_madd_epi16((number ^ flip).0, _mm_set1_epi16(1))));
-        }
-        sum
+    fn signed_sum(self) -> U32x4 {
+        U32x4(value!(_mm_madd_epi16(self.0, _mm_set1_epi16(1))))
     }
 }

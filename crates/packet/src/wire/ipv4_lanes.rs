@@ -20,7 +20,10 @@ impl<V> Ipv4Lanes<V> {
         V: Lanes<N>,
     {
         let Heads { bytes, room } = heads;
-        Ipv4Lanes { words: V::five_columns(bytes), room }
+        // A header is five words, so there are the first four.
+        let [a, b, c, d] = V::columns(bytes.map(|head| head.first_chunk().unwrap_or(&[0; 16])));
+        let last = V::from_array(bytes.map(|head| u32::from_le_bytes(head.as_chunks().0[4])));
+        Ipv4Lanes { words: [a, b, c, d, last], room }
     }
 
     /// Not 0 in the lanes whose header has options or is not of version 4, or whose total length is below 20 bytes or more
