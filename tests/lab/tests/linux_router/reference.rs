@@ -9,6 +9,26 @@ use std::collections::BTreeSet;
 use std::io::{BufRead, BufReader, Read};
 use std::process::{Child, ChildStdout, Stdio};
 
+/// What programs that listen begin with: `frames`, what comes in with its control messages until none has come for three
+/// seconds.
+const LISTEN: &str = "
+import socket, struct, zlib
+seen = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(3))
+seen.setsockopt(263, 8, 1)
+seen.setsockopt(263, 23, 1)
+seen.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1 << 22)
+seen.bind(('eth0', 3))
+seen.settimeout(3)
+print('ready', flush=True)
+def frames():
+    while True:
+        try:
+            frame, more, _, _ = seen.recvmsg(4096, 256)
+        except socket.timeout:
+            return
+        yield frame, more
+";
+
 /// A process that listens.
 struct Listener(Child, BufReader<ChildStdout>);
 
@@ -16,7 +36,7 @@ impl Listener {
     fn start(host: &Namespace, receive: &str) -> Result<Listener> {
         let mut command = host.command("python3");
         let mut child = command
-            .args(["-c", receive])
+            .args(["-c", &[LISTEN, receive].concat()])
             .stdout(Stdio::piped())
             .spawn()
             .cannot(|| "run python3".to_owned())?;
@@ -34,8 +54,8 @@ impl Listener {
     }
 }
 
-/// The frames that both hosts get, with the number of the host: lines that the Python program `receive` prints at both, after
-/// one that says that it is ready, while the first runs `send`, which has a [`RAW_SOCKET`].
+/// The frames that both hosts get, with the number of the host: lines that the Python program `receive` prints of its `frames`
+/// ([`LISTEN`]) at both, while the first runs `send`, which has a [`RAW_SOCKET`].
 pub fn exchanged(hosts: [&Namespace; 2], send: &str, receive: &str) -> Result<BTreeSet<String>> {
     let listeners = [Listener::start(hosts[0], receive)?, Listener::start(hosts[1], receive)?];
     hosts[0].run("python3", &["-c", &[RAW_SOCKET, send].concat()])?;

@@ -77,19 +77,7 @@ for i in range(2000):
 /// Prints a line for each frame of these until none has come for three seconds: tag, addresses, headers, number. The kernel
 /// has taken the outer tag out of the frame.
 const RECEIVE: &str = "
-import socket, struct
-seen = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(3))
-seen.setsockopt(263, 8, 1)
-seen.setsockopt(263, 23, 1)
-seen.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1 << 22)
-seen.bind(('eth0', 3))
-seen.settimeout(3)
-print('ready', flush=True)
-while True:
-    try:
-        frame, more, _, _ = seen.recvmsg(4096, 256)
-    except socket.timeout:
-        break
+for frame, more in frames():
     tag = '-'
     for level, kind, data in more:
         status, _, _, _, _, tci, tpid = struct.unpack('IIIHHHH', data[:20])
