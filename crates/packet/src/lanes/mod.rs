@@ -1,6 +1,6 @@
 //! Some 32-bit numbers side by side: the same field of as many packets, worked on at once.
 //!
-//! [`Lanes`] is one set of operations in forms that do the same: SSE4.1, AVX2 and AVX-512 where there is such a
+//! [`Lanes`] is one set of operations in forms that do the same: SSE4.1 and AVX2 where there is such a
 //! processor, arrays elsewhere. What is written for any of them is [`Work`], which [`widest`] gives to the widest one.
 
 /// Beside SSE4.1 only for the others to be compared with.
@@ -8,8 +8,6 @@
 mod arrays;
 #[cfg(target_arch = "x86_64")]
 mod avx2;
-#[cfg(target_arch = "x86_64")]
-mod avx512;
 #[cfg(all(target_arch = "x86_64", target_feature = "sse4.1"))]
 mod sse;
 
@@ -87,19 +85,9 @@ pub trait Work {
     fn run<V: Lanes<N>, const N: usize>(self) -> Self::Output;
 }
 
-/// Does `work` with as many lanes as the processor has: sixteen with AVX-512, eight with AVX2, else four.
+/// Does `work` with as many lanes as the processor has: eight with AVX2, else four.
 #[inline]
 pub fn widest<W: Work>(work: W) -> W::Output {
-    #[cfg(target_arch = "x86_64")]
-    if let Some(avx512) = avx512::Avx512::detect() {
-        return avx512.run(work);
-    }
-    eight(work)
-}
-
-/// Does `work` with eight lanes, or as many as the processor has.
-#[inline]
-pub fn eight<W: Work>(work: W) -> W::Output {
     #[cfg(target_arch = "x86_64")]
     if let Some(avx2) = avx2::Avx2::detect() {
         return avx2.run(work);
@@ -205,9 +193,7 @@ mod tests {
     #[test]
     fn all_forms_do_the_same() {
         assert_eq!(four(Compare), 4);
-        assert!([4, 8].contains(&eight(Compare)));
-        assert!([4, 8, 16].contains(&widest(Compare)));
+        assert!([4, 8].contains(&widest(Compare)));
         assert_eq!(Compare.run::<Array<8>, 8>(), 8);
-        assert_eq!(Compare.run::<Array<16>, 16>(), 16);
     }
 }

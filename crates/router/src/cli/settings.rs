@@ -74,18 +74,17 @@ impl Settings {
     /// What differs from others and cannot change in a router that runs with these.
     pub fn fixed_differences(&self, other: &Settings) -> Vec<&'static str> {
         let same = [
-            self.ports == other.ports,
-            self.workers == other.workers,
-            self.cpus == other.cpus,
-            self.fpm == other.fpm || self.control.unwrap_or_default() == Mode::Process,
+            ("ports", self.ports == other.ports),
+            ("workers", self.workers == other.workers),
+            ("cpus", self.cpus == other.cpus),
+            ("fpm", self.fpm == other.fpm || self.control.unwrap_or_default() == Mode::Process),
             // Without it there is nothing that checks, not even something that lets all pass.
-            self.rpf.is_some() || other.rpf.is_none_or(|mode| mode == ReversePath::Off),
-            self.redirects == other.redirects,
-            self.control == other.control,
-            true,
-            self.eal == other.eal,
+            ("rpf", self.rpf.is_some() || other.rpf.is_none_or(|mode| mode == ReversePath::Off)),
+            ("redirects", self.redirects == other.redirects),
+            ("control", self.control == other.control),
+            ("eal", self.eal == other.eal),
         ];
-        SETTINGS.into_iter().zip(same).filter(|(_, same)| !same).map(|(name, _)| name).collect()
+        same.into_iter().filter(|(_, same)| !same).map(|(name, _)| name).collect()
     }
 }
 

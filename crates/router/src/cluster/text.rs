@@ -144,7 +144,7 @@ fn twins(cluster: &Cluster, node: usize, first: usize) -> String {
 }
 
 #[cfg(test)]
-pub(super) mod tests {
+mod tests {
     use super::*;
     use crate::config::Configuration;
 
@@ -155,7 +155,7 @@ pub(super) mod tests {
         cluster.etcd = Some(crate::cluster::config::Etcd::default());
         cluster.nodes[3].spectator = true;
         for node in 0..4 {
-            let text = text(&cluster, node, 15, &[port("eth1", [2, 0, 0, 0, 0, 1])]);
+            let text = text(&cluster, node, 15, &[Port::idle("eth1", [2, 0, 0, 0, 0, 1])]);
             let configuration = Configuration::of_text("node", text.clone()).unwrap();
             configuration.check_elements(1).unwrap();
             let count = |class: &str| text.matches(class).count();
@@ -167,29 +167,13 @@ pub(super) mod tests {
         }
     }
 
-    /// A port as it is when nothing is set on it.
-    pub fn port(name: &str, mac: [u8; 6]) -> Port {
-        let name = name.to_owned();
-        Port {
-            name,
-            tap: String::new(),
-            mac,
-            mtu: 1500,
-            offloads: Vec::new(),
-            addresses: Vec::new(),
-            up: true,
-            promiscuous: false,
-            xdp: false,
-        }
-    }
-
     #[test]
     fn every_node_has_a_sound_configuration() {
         let file = concat!(env!("CARGO_MANIFEST_DIR"), "/../../deploy/cluster.toml");
         let cluster = Cluster::load(file.as_ref()).unwrap();
         assert_eq!((cluster.name.as_str(), cluster.nodes.len(), cluster.control), ("rb4", 4, 0));
         for node in 0..4 {
-            let text = text(&cluster, node, 15, &[port("eth1", [2, 0, 0, 0, 0, 1])]);
+            let text = text(&cluster, node, 15, &[Port::idle("eth1", [2, 0, 0, 0, 0, 1])]);
             let configuration = Configuration::of_text("node", text.clone()).unwrap();
             configuration.check_elements(1).unwrap();
             let count = |class: &str| text.matches(class).count();

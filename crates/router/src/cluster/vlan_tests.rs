@@ -61,7 +61,7 @@ struct World {
 }
 
 fn port(node: usize) -> Port {
-    super::text::tests::port(&format!("port{}", node + 1), mac(node))
+    Port::idle(&format!("port{}", node + 1), mac(node))
 }
 
 /// Of a line, its twin, and the VLANs there.

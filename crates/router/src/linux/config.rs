@@ -101,6 +101,13 @@ pub struct Extras {
 }
 
 impl Extras {
+    /// The element `name` of this class that checks sources with what `lookup` finds in `adjacencies`, with an arrow behind it;
+    /// nothing if none is wanted.
+    fn check(self, [class, name, lookup, adjacencies]: [&str; 4], i: usize, from: &str) -> String {
+        let (class, lookup) = (format!("{name}{i} :: {class}"), format!("{lookup}{i}"));
+        self.sources.map_or(String::new(), |mode| mode.element(&class, &lookup, adjacencies, from))
+    }
+
     /// The element that leaves some to Linux, if one is wanted, with an arrow before it; and that again, as what goes there.
     fn redirects(self, name: &str, adjacencies: &str, from: &str) -> [String; 2] {
         if !self.redirects {
@@ -153,13 +160,9 @@ pub fn lookup(
     let mac = port.mac.map(|byte| format!("{byte:02x}")).concat();
     let patterns = CLASSES.map(|pattern| format!("0/{mac} {pattern}")).join(", ");
     let from = format!("INTERFACES main, PORT {number}");
-    let check = |class: &str, name: &str, lookup: &str, adjacencies: &str| {
-        let (class, lookup) = (format!("{name}{i} :: {class}"), format!("{lookup}{i}"));
-        extras.sources.map_or(String::new(), |mode| mode.element(&class, &lookup, adjacencies, &from))
-    };
     let [name4, name6, ..] = CHECKS;
-    let check4 = check("CheckReversePath", name4, "rt", "main");
-    let check6 = check("CheckIP6ReversePath", name6, "rt6_", "main6");
+    let check4 = extras.check(["CheckReversePath", name4, "rt", "main"], i, &from);
+    let check6 = extras.check(["CheckIP6ReversePath", name6, "rt6_", "main6"], i, &from);
     let [back4, diverted4] = extras.redirects(&format!("back{i}"), "main", &format!("PORT {number}"));
     let [back6, diverted6] = extras.redirects(&format!("back6_{i}"), "main6", &format!("PORT {number}"));
     let rewrite = format!("{rewrite}UNRESOLVED {outputs}, EXPIRED {outputs}, TOO_LONG");
@@ -183,14 +186,9 @@ pub fn lookup(
 
 /// What frames with VLAN tags pass: checks and lookups of their own, then what untagged ones do.
 fn tagged_lookup((i, number): (usize, usize), port: &Port, extras: Extras) -> String {
-    let check = |class: &str, name: &str, lookup: &str, adjacencies: &str| {
-        let (class, lookup) = (format!("{name}{i} :: {class}"), format!("{lookup}{i}"));
-        let element = |mode: ReversePath| mode.element(&class, &lookup, adjacencies, "INTERFACES main");
-        extras.sources.map_or(String::new(), element)
-    };
     let [.., name4, name6] = CHECKS;
-    let check4 = check("CheckReversePath", name4, "vrt", "main");
-    let check6 = check("CheckIP6ReversePath", name6, "vrt6_", "main6");
+    let check4 = extras.check(["CheckReversePath", name4, "vrt", "main"], i, "INTERFACES main");
+    let check6 = extras.check(["CheckIP6ReversePath", name6, "vrt6_", "main6"], i, "INTERFACES main");
     let [first4, first6] = if extras.sources.is_some() { [name4, name6] } else { ["vrt", "vrt6_"] };
     let from = format!("PORT {number}, INTERFACES main");
     let [back4, diverted4] = extras.redirects(&format!("vback{i}"), "main", &from);
@@ -216,17 +214,7 @@ mod tests {
 
     #[test]
     fn whatever_is_wanted_it_is_a_configuration() {
-        let port = |n: u8| Port {
-            name: format!("eth{n}"),
-            tap: format!("rbtwin{n}"),
-            mac: [2, 0, 0, 0, 0, n],
-            mtu: 1500,
-            offloads: Vec::new(),
-            addresses: Vec::new(),
-            up: true,
-            promiscuous: false,
-            xdp: false,
-        };
+        let port = |n: u8| Port::idle(&format!("eth{n}"), [2, 0, 0, 0, 0, n]);
         for (sources, redirects) in [(None, false), (Some(ReversePath::Off), true), (None, true)] {
             let text = text(&[port(1), port(2)], PuntLimits::default(), Extras { sources, redirects });
             let configuration = Configuration::of_text("router", text.clone()).unwrap();

@@ -42,6 +42,24 @@ pub struct Port {
     pub addresses: Vec<(IpAddr, u8)>,
 }
 
+#[cfg(test)]
+impl Port {
+    /// A port on which nothing is set.
+    pub fn idle(name: &str, mac: [u8; 6]) -> Port {
+        Port {
+            name: name.to_owned(),
+            tap: format!("tap-{name}"),
+            mac,
+            mtu: 1500,
+            up: true,
+            promiscuous: false,
+            xdp: false,
+            offloads: Vec::new(),
+            addresses: Vec::new(),
+        }
+    }
+}
+
 impl Port {
     /// Looks at an interface of the current namespace, which becomes port number `index`.
     ///

@@ -2,7 +2,7 @@ use super::*;
 use crate::harness::{Bench, Setup};
 use graph::Span;
 use packet::Pool;
-use packet::lanes::{eight, four};
+use packet::lanes::four;
 use packet::wire::ipv4;
 use proptest::prelude::*;
 
@@ -155,7 +155,7 @@ proptest! {
         let plainly_good = all.is_ok() && first == 0x45 && !element.bad_source.contains(source);
         let bytes = &bytes[..];
         let look = || Together { element: &element, place, bytes, good: &good };
-        for together in [four(look()), eight(look()), widest(look())] {
+        for together in [four(look()), widest(look())] {
             let (ours, others) = match plainly_good {
                 true => (facts(&long), (good[..offset + 24].to_vec(), Some(offset), Some(offset + 20), 0x0c00_0001)),
                 false => ((bytes.to_vec(), None, None, 0), (good.clone(), None, None, 0)),
