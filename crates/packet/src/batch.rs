@@ -179,7 +179,7 @@ impl Batch {
         if due != Due::NOTHING {
             // Then all were empty before.
             for to in bins.iter_mut().filter_map(|bin| bin.0.as_mut()) {
-                to.headers = frame.headers;
+                (to.mac, to.headers) = (frame.mac, frame.headers);
                 to.due.set(due);
             }
         }
@@ -243,7 +243,7 @@ impl Batch {
             frame::recycle(frame);
             return Batch::empty();
         }
-        frame.len = n;
+        (frame.len, frame.mac) = (n, 0);
         frame.due.set(due.into());
         Batch(Some(frame))
     }
@@ -371,7 +371,7 @@ fn part<T: Copy, const COLUMNS: bool>(
     }
     assert!(bins < 2, "no such bin");
     (frame.len, other.len) = (ends[0], ends[1]);
-    other.headers = frame.headers;
+    (other.mac, other.headers) = (frame.mac, frame.headers);
     let keep = |frame: Box<Frame>| {
         if frame.len > 0 {
             frame.due.set(due);

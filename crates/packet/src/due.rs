@@ -2,7 +2,7 @@
 //! put in order, and what elements found of all of them, and noted once, is noted on each.
 #![allow(unsafe_code)]
 
-use crate::frame::{Headers, MAX};
+use crate::frame::{Frame, Headers, MAX};
 use crate::header::Header;
 use crate::settle::{Settle, settle_all};
 use std::cell::Cell;
@@ -71,34 +71,30 @@ impl Due {
         }
     }
 
-    /// Does it all to these headers.
+    /// Does it all to the packets of this frame.
     ///
     /// # Safety
-    /// All are live and the caller's alone.
-    pub unsafe fn settle(
-        self,
-        all: &[NonNull<Header>],
-        found: Headers,
-        destinations: &Column,
-        next_hops: &Column,
-    ) {
+    /// Nobody has a reference to one of them.
+    pub unsafe fn settle(self, frame: &Frame) {
+        let (all, found, mac) = (frame.raw(), frame.headers, frame.mac);
+        let Frame { destinations, next_hops, .. } = frame;
         // What has been routed, perhaps straight from a driver: all at once.
         if let Some(received) = self.received()
             && self.has(Due::FOUND)
         {
-            // SAFETY: as the caller says.
+            // SAFETY: the frame's packets are live, and nobody else has them.
             return unsafe {
                 if self.has(Due::NEXT_HOPS) {
-                    received.settle_found(all, found, destinations, |i| next_hops[i]);
+                    received.settle_found(all, mac, found, destinations, |i| next_hops[i]);
                 } else {
-                    received.settle_found(all, found, destinations, |_| 0);
+                    received.settle_found(all, mac, found, destinations, |_| 0);
                 }
             };
         }
-        // SAFETY: as the caller says.
+        // SAFETY: as above.
         unsafe {
             if let Some(received) = self.received() {
-                received.settle(all);
+                received.settle(all, mac);
             }
             if self.has(Due::FOUND.and(Due::NEXT_HOPS)) {
                 return each(all, |i, h| {
@@ -138,6 +134,7 @@ impl Settle {
     unsafe fn settle_found(
         self,
         all: &[NonNull<Header>],
+        mac: u16,
         found: Headers,
         destinations: &Column,
         next_hop: impl Fn(usize) -> u32,
@@ -151,8 +148,8 @@ impl Settle {
         // SAFETY: as the caller says.
         unsafe {
             match self {
-                Settle::ClearHash => settle_all::<false>(all, mark),
-                Settle::KeepHash => settle_all::<true>(all, mark),
+                Settle::ClearHash => settle_all::<false>(all, mac, mark),
+                Settle::KeepHash => settle_all::<true>(all, mac, mark),
             }
         }
     }

@@ -19,7 +19,10 @@ pub(crate) struct Frame {
     pub len: usize,
     /// What is to be done to all packets before anybody looks at one; never anything while there is none.
     pub due: Cell<Due>,
-    /// What is the same for all packets, where `due` says so.
+    /// Where the MAC header is that a driver received, where `due` says so: an offset in [`Packet::data`] that wraps, as what
+    /// has been stripped lies before.
+    pub mac: u16,
+    /// What is the same for all packets, where `due` says so. These may wrap, too.
     pub headers: Headers,
     pub packets: [MaybeUninit<Packet>; MAX],
     /// A number for each packet, where `due` says so: the destination annotation, the next hop.
@@ -65,9 +68,15 @@ impl Frame {
     #[inline(never)]
     pub fn settle(&self) {
         // SAFETY: the batch owns the packets, and nobody has a reference to one: who gets one calls this first.
-        unsafe {
-            self.due.take().settle(self.raw(), self.headers, &self.destinations, &self.next_hops);
-        }
+        unsafe { self.due.take().settle(self) };
+    }
+
+    /// Notes that all packets begin `by` bytes earlier now.
+    #[inline(always)]
+    pub fn move_front(&mut self, by: u16) {
+        let Headers { network, transport } = self.headers;
+        self.mac = self.mac.wrapping_add(by);
+        self.headers = Headers { network: network.wrapping_add(by), transport: transport.wrapping_add(by) };
     }
 
     /// Forgets the first `gone` packets, which belong to somebody else now.
@@ -172,6 +181,7 @@ fn make() -> Box<Frame> {
     Box::new(Frame {
         len: 0,
         due: Cell::new(Due::NOTHING),
+        mac: 0,
         headers: Headers::default(),
         packets: [const { MaybeUninit::uninit() }; MAX],
         destinations: [0; MAX],

@@ -3,7 +3,7 @@
 
 use crate::batch::Batch;
 use crate::due::Due;
-use crate::frame::{Frame, Headers};
+use crate::frame::Frame;
 use crate::packet::Packet;
 use crate::sift::Reasons;
 
@@ -19,7 +19,8 @@ impl Batch {
     ) {
         let Some(frame) = self.0.as_mut() else { return };
         let mut reasons = Reasons::new();
-        if frame.due.get().has(Due::HEADERS) {
+        let is_inside = frame.headers.network < 1 << 15;
+        if frame.due.get().has(Due::HEADERS) && is_inside {
             frame.due.set(frame.due.get().without(Due::PLAIN_TTLS));
             let offset = usize::from(frame.headers.network);
             sift(frame, &mut reasons, |packet| packet.head_mut(offset).is_some_and(&mut first));
@@ -31,6 +32,21 @@ impl Batch {
             frame.settle();
             self.sift_again(unusual, |packet, ()| second(packet));
         }
+    }
+
+    /// Removes the first `len` bytes of each packet. Packets that have fewer are given to `refused`.
+    #[inline]
+    pub fn strip(&mut self, len: usize, refused: impl FnMut(Packet)) {
+        let Some(frame) = self.0.as_mut() else { return };
+        let (packets, _, _) = frame.columns();
+        if !packets.iter().all(|packet| packet.len() >= len) {
+            return self.retain(|packet| packet.pull(len), refused);
+        }
+        for packet in packets {
+            packet.pull(len);
+        }
+        // No packet has more than 16 bits can say.
+        frame.move_front((len as u16).wrapping_neg());
     }
 
     /// Puts a link-layer header before each packet, and marks it. Packets without room for it are given to `refused`.
@@ -45,9 +61,8 @@ impl Batch {
         for packet in packets {
             packet.put_link(header);
         }
-        let Headers { network, transport } = frame.headers;
-        let behind = |offset: u16| offset.wrapping_add(LEN as u16);
-        frame.headers = Headers { network: behind(network), transport: behind(transport) };
+        frame.move_front(LEN as u16);
+        frame.mac = 0;
     }
 }
 

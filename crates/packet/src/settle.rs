@@ -21,17 +21,17 @@ pub enum Settle {
 }
 
 impl Settle {
-    /// Does so to these headers.
+    /// Does so to these headers; `mac`: where the MAC header is, see [`Frame::mac`](crate::frame::Frame::mac).
     ///
     /// # Safety
     /// All are live and the caller's alone.
     #[inline]
-    pub(crate) unsafe fn settle(self, headers: &[NonNull<Header>]) {
+    pub(crate) unsafe fn settle(self, headers: &[NonNull<Header>], mac: u16) {
         // SAFETY: as the caller says.
         unsafe {
             match self {
-                Settle::ClearHash => settle_all::<false>(headers, unmark),
-                Settle::KeepHash => settle_all::<true>(headers, unmark),
+                Settle::ClearHash => settle_all::<false>(headers, mac, unmark),
+                Settle::KeepHash => settle_all::<true>(headers, mac, unmark),
             }
         }
     }
@@ -50,13 +50,17 @@ fn unmark(h: &mut Header) {
 /// # Safety
 /// See [`Settle::settle`].
 #[inline(always)]
-pub(crate) unsafe fn settle_all<const HASHES: bool>(headers: &[NonNull<Header>], mark: impl Fn(&mut Header)) {
+pub(crate) unsafe fn settle_all<const HASHES: bool>(
+    headers: &[NonNull<Header>],
+    mac: u16,
+    mark: impl Fn(&mut Header),
+) {
     let mut flags = u64::MAX;
     let mut one = |header: &NonNull<Header>| {
         // Field by field: a driver has stored them one by one just now, and a load of several would wait for all.
         // SAFETY: live and the caller's alone.
         let h = unsafe { &mut *header.as_ptr() };
-        h.port = h.data_off;
+        h.port = h.data_off.wrapping_add(mac);
         mark(h);
         if HASHES {
             flags &= h.ol_flags;

@@ -50,7 +50,7 @@ impl Class for Strip {
 
 impl Simple for LocalStrip {
     fn act(&mut self, batch: &mut Batch, _: &Cx<'_>, out: &mut Out<'_>) {
-        batch.retain(|p| p.pull(self.length), |p| out.lose(p, SHORT));
+        batch.strip(self.length, |p| out.lose(p, SHORT));
     }
 }
 

@@ -14,6 +14,7 @@ enum Step {
     SetDestination(usize, u32),
     SetNextHop(usize, u32),
     Pull,
+    Strip(usize),
     PutLink,
     ChangeNetwork(u8),
     SplitAndAppend(usize),
@@ -29,7 +30,8 @@ fn step() -> impl Strategy<Value = Step> {
         1 => (0usize..20, any::<u32>()).prop_map(|(i, n)| Step::SetDestination(i, n)),
         1 => (0usize..20, any::<u32>()).prop_map(|(i, n)| Step::SetNextHop(i, n)),
         1 => Just(Step::Pull),
-        1 => Just(Step::PutLink),
+        2 => (1usize..24).prop_map(Step::Strip),
+        2 => Just(Step::PutLink),
         1 => (0u8..20).prop_map(Step::ChangeNetwork),
         1 => (0usize..20).prop_map(Step::SplitAndAppend),
         1 => Just(Step::Deal),
@@ -37,29 +39,69 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
-/// A packet as it should be: tag; where in the buffer it begins, and its MAC, network and transport mark, as it began at
-/// [`BEGIN`]; next hop, destination.
-#[derive(Clone, Debug, PartialEq)]
-struct Model(u8, usize, [Option<usize>; 3], u32, u32);
-
-const BEGIN: usize = 1000;
-
-fn model(p: &Packet) -> Model {
-    let begin = BEGIN + 60 - p.len();
-    let mark = |offset: Option<usize>| offset.map(|offset| offset + begin);
-    let marks = [p.mac_offset(), p.network_offset(), p.transport_offset()].map(mark);
-    Model(tag(p), begin, marks, p.next_hop(), p.dst_ip())
+/// A packet as it should be.
+#[derive(Clone, Debug)]
+struct Model {
+    tag: u8,
+    /// Where in the buffer it begins, as it began at [`BEGIN`].
+    begin: usize,
+    /// From [`FLOOR`] on.
+    bytes: [u8; END - FLOOR],
+    /// Where the MAC, network and transport header are marked. What is not in the packet cannot be seen.
+    marks: [Option<usize>; 3],
+    next_hop: u32,
+    destination: u32,
 }
 
-fn find_in_model(all: &mut [Model], unusual: Option<u8>) {
-    for Model(tag, begin, marks, _, destination) in all {
-        if Some(*tag) == unusual {
-            *destination = 5;
+/// What can be seen of a packet: tag, where it begins, marks, next hop, destination.
+type Seen = (u8, usize, [Option<usize>; 3], u32, u32);
+
+const BEGIN: usize = 1000;
+const END: usize = BEGIN + 60;
+/// No packet begins before.
+const FLOOR: usize = BEGIN - LINK.len();
+const LINK: [u8; 14] = [0xee; 14];
+
+impl Model {
+    fn new(tag: u8) -> Model {
+        let marks = [Some(BEGIN), None, None];
+        Model { tag, begin: BEGIN, bytes: [tag; END - FLOOR], marks, next_hop: 0, destination: 0 }
+    }
+
+    fn seen(&self) -> Seen {
+        let marks = self.marks.map(|mark| mark.filter(|mark| (self.begin..=END).contains(mark)));
+        (self.tag, self.begin, marks, self.next_hop, self.destination)
+    }
+
+    /// One byte is left of each packet, so that it can be told apart.
+    fn has_more_than(&self, len: usize) -> bool {
+        END - self.begin > len
+    }
+
+    fn byte(&self, at: usize) -> u8 {
+        self.bytes[at - FLOOR]
+    }
+
+    /// The first byte of the network header, even if that lies before the packet.
+    fn network_byte(&self) -> Option<u8> {
+        self.marks[1].filter(|mark| *mark < END).map(|mark| self.byte(mark))
+    }
+
+    fn find(&mut self, unusual: Option<u8>) {
+        if Some(self.tag) == unusual {
+            self.destination = 5;
         } else {
-            (marks[1], marks[2]) = (Some(*begin + 14), Some(*begin + 34));
-            *destination = 1000 + u32::from(*tag);
+            (self.marks[1], self.marks[2]) = (Some(self.begin + 14), Some(self.begin + 34));
+            self.destination = destination(self.tag);
         }
     }
+}
+
+fn seen(p: &Packet) -> Seen {
+    let begin = END - p.len();
+    let mark = |offset: Option<usize>| offset.map(|offset| offset + begin);
+    let marks = [p.mac_offset(), p.network_offset(), p.transport_offset()].map(mark);
+    (tag(p), begin, marks, p.next_hop(), p.dst_ip())
 }
 
 /// Finds the headers of all but the one with this tag, and in what the batch should be.
@@ -79,7 +121,7 @@ fn find_all_but(batch: &mut Batch, want: &mut [Model], unusual: Option<u8>, by_i
         };
         four(Find { batch, many, one, second });
     }
-    find_in_model(want, unusual);
+    want.iter_mut().for_each(|model| model.find(unusual));
 }
 
 /// Shows network headers, and frees the packet with this tag.
@@ -99,11 +141,25 @@ fn change_network(batch: &mut Batch, want: &mut Vec<Model>, unusual: u8) {
             None
         },
     );
-    let is_marked = |model: &&Model| model.2[1].is_some();
-    assert_eq!(shown, want.iter().filter(is_marked).map(|model| model.0).collect::<Vec<_>>());
-    let is_again = |model: &&Model| model.0 == unusual || model.2[1].is_none();
-    assert_eq!(again, want.iter().filter(is_again).map(|model| model.0).collect::<Vec<_>>());
-    want.retain(|model| model.0 != unusual);
+    assert_eq!(shown, want.iter().filter_map(Model::network_byte).collect::<Vec<_>>());
+    let is_again = |model: &Model| model.network_byte().is_none_or(|byte| byte == unusual);
+    assert_eq!(again, want.iter().filter(|m| is_again(m)).map(|model| model.tag).collect::<Vec<_>>());
+    want.retain(|model| !(is_again(model) && model.tag == unusual));
+}
+
+/// Removes bytes from all packets; if one would have none left then, more than any has, so that all go.
+fn strip(batch: &mut Batch, want: &mut Vec<Model>, len: usize) {
+    if want.iter().all(|model| model.has_more_than(len)) {
+        batch.strip(len, |_| panic!("all have as many"));
+        want.iter_mut().for_each(|model| model.begin += len);
+        return;
+    }
+    let mut gone = Vec::new();
+    batch.strip(99, |p| {
+        gone.push(tag(&p));
+        p.free();
+    });
+    assert_eq!(gone, want.drain(..).map(|model| model.tag).collect::<Vec<_>>());
 }
 
 /// Does a step to the batch and to what it should be.
@@ -113,31 +169,29 @@ fn apply(step: Step, batch: &mut Batch, want: &mut Vec<Model>) {
         Step::FindUnusual(tag) => find_all_but(batch, want, Some(tag), batch.len().is_multiple_of(2)),
         Step::Route(first) => {
             (first..).zip(batch.columns().next_hops).for_each(|(n, hop)| *hop = n);
-            (first..).zip(want).for_each(|(n, model)| model.3 = n);
+            (first..).zip(want).for_each(|(n, model)| model.next_hop = n);
         }
         Step::SetDestination(i, n) if i < batch.len() => {
             batch.as_mut_slice()[i].set_dst_ip(n);
-            want[i].4 = n;
+            want[i].destination = n;
         }
         Step::SetNextHop(i, n) if i < batch.len() => {
             batch.as_mut_slice()[i].set_next_hop(n);
-            want[i].3 = n;
+            want[i].next_hop = n;
         }
-        Step::Pull => {
+        Step::Pull if want.iter().all(|model| model.has_more_than(1)) => {
             batch.iter_mut().for_each(|p| assert!(p.pull(1)));
-            want.iter_mut().for_each(|model| {
-                model.1 += 1;
-                // What lies before the data is not marked any more.
-                model.2 = model.2.map(|mark| mark.filter(|&mark| mark >= model.1));
-            });
+            want.iter_mut().for_each(|model| model.begin += 1);
         }
+        Step::Strip(len) => strip(batch, want, len),
         // Behind one of these, network headers are where the tags are.
-        Step::PutLink if want.iter().all(|model| model.1 >= BEGIN) => {
-            batch.put_link(&[0xee; 14], |_| panic!("there is room"));
-            want.iter_mut().for_each(|model| {
-                model.1 -= 14;
-                model.2[0] = Some(model.1);
-            });
+        Step::PutLink if want.iter().all(|model| model.byte(model.begin) == model.tag) => {
+            batch.put_link(&LINK, |_| panic!("there is room"));
+            for model in want {
+                model.begin -= LINK.len();
+                model.bytes[model.begin - FLOOR..][..LINK.len()].copy_from_slice(&LINK);
+                model.marks[0] = Some(model.begin);
+            }
         }
         Step::ChangeNetwork(unusual) => change_network(batch, want, unusual),
         Step::SplitAndAppend(at) => {
@@ -159,7 +213,7 @@ fn apply(step: Step, batch: &mut Batch, want: &mut Vec<Model>) {
             batch.pop().into_iter().for_each(Packet::free);
             want.pop();
         }
-        Step::SetDestination(..) | Step::SetNextHop(..) | Step::PutLink => {}
+        Step::SetDestination(..) | Step::SetNextHop(..) | Step::Pull | Step::PutLink => {}
     }
 }
 
@@ -173,14 +227,14 @@ proptest! {
     ) {
         let pool = Pool::heap(32, 512);
         let mut batch = if n == 0 { Batch::empty() } else { received_from(&pool, 0..n, due) };
-        let mut want: Vec<Model> = (0..n).map(|tag| Model(tag, BEGIN, [Some(BEGIN), None, None], 0, 0)).collect();
+        let mut want: Vec<Model> = (0..n).map(Model::new).collect();
         for (i, step) in steps.into_iter().enumerate() {
             apply(step, &mut batch, &mut want);
             if i % look_every == 0 {
-                prop_assert_eq!(batch.iter().map(model).collect::<Vec<_>>(), want.clone());
+                prop_assert_eq!(batch.iter().map(seen).collect::<Vec<_>>(), want.iter().map(Model::seen).collect::<Vec<_>>());
             }
         }
-        prop_assert_eq!(batch.iter().map(model).collect::<Vec<_>>(), want);
+        prop_assert_eq!(batch.iter().map(seen).collect::<Vec<_>>(), want.iter().map(Model::seen).collect::<Vec<_>>());
         prop_assert!(batch.iter().all(|p| p.flow_hash() == 0));
         batch.free();
         prop_assert_eq!(pool.in_use(), 0);
