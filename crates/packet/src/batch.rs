@@ -156,10 +156,10 @@ impl Batch {
     /// If there are fewer facts than packets, no bin of that number, or no room in it.
     #[inline]
     pub fn deal<T: Copy>(mut self, facts: &[T], bins: &mut [Batch], bin: impl Fn(T) -> usize) {
+        assert!(self.len() <= facts.len(), "a fact for each packet");
         if bins.iter().any(|bin| !bin.is_empty()) {
             // What is noted once for a batch is not that of the packets there.
-            self.settle();
-            bins.iter().for_each(Batch::settle);
+            return self.into_iter().zip(facts).for_each(|(packet, fact)| bins[bin(*fact)].push(packet));
         }
         let Some(mut frame) = self.0.take() else { return };
         // From here on the packets are nobody's until they are in a bin: a panic would leak them, and no more.
@@ -177,7 +177,6 @@ impl Batch {
             false => scatter::<T, false>(&mut frame, &facts[..len], bins, bin),
         }
         if due != Due::NOTHING {
-            // Then all were empty before.
             for to in bins.iter_mut().filter_map(|bin| bin.0.as_mut()) {
                 (to.mac, to.headers) = (frame.mac, frame.headers);
                 to.due.set(due);
@@ -314,22 +313,27 @@ impl Batch {
     }
 }
 
-/// Deals the packets of a frame, one for each of `facts`, which are the frame's no more. `COLUMNS`: with what stands in the
-/// columns.
-#[inline]
+/// Deals the packets of a frame, one for each of `facts`, which are the frame's no more, to bins that are empty. `COLUMNS`: with
+/// what stands in the columns.
+///
+/// By itself, so that nothing of its caller is in registers.
+#[inline(never)]
 fn scatter<T: Copy, const COLUMNS: bool>(
     frame: &mut Frame,
     facts: &[T],
     bins: &mut [Batch],
     bin: impl Fn(T) -> usize,
 ) {
-    for (i, fact) in facts.iter().enumerate() {
-        let to = bins[bin(*fact)].0.get_or_insert_with(frame::take);
-        let end = to.len;
+    let Frame { packets, destinations, next_hops, .. } = frame;
+    let columns = packets.iter().zip(destinations).zip(next_hops);
+    for (fact, ((packet, destination), next_hop)) in facts.iter().zip(columns) {
+        let to = &mut **bins[bin(*fact)].0.get_or_insert_with(frame::take);
+        // Not full: there is room for all that the frame has.
+        let end = to.len % MAX;
         // SAFETY: there is a packet for each fact, and nobody else has it: each is moved out once.
-        to.packets[end].write(unsafe { frame.packets[i].assume_init_read() });
+        to.packets[end].write(unsafe { packet.assume_init_read() });
         if COLUMNS {
-            (to.destinations[end], to.next_hops[end]) = (frame.destinations[i], frame.next_hops[i]);
+            (to.destinations[end], to.next_hops[end]) = (*destination, *next_hop);
         }
         to.len = end + 1;
     }

@@ -49,6 +49,13 @@ pub struct Header {
 }
 
 impl Header {
+    /// Sets the length of the packet in bytes.
+    #[inline(always)]
+    pub(crate) fn set_len(&mut self, len: u16) {
+        self.data_len = len;
+        self.pkt_len = u32::from(len);
+    }
+
     /// Asks the processor to load the first bytes of the packet, to be used soon.
     #[inline(always)]
     pub fn prefetch_data(&self) {

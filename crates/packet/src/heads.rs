@@ -39,11 +39,10 @@ impl Batch {
     pub fn strip(&mut self, len: usize, refused: impl FnMut(Packet)) {
         let Some(frame) = self.0.as_mut() else { return };
         let (packets, _, _) = frame.columns();
-        if !packets.iter().all(|packet| packet.len() >= len) {
+        if let Some(short) = packets.iter_mut().position(|packet| !packet.pull(len)) {
+            // All back, so that what is due is right for each.
+            packets[..short].iter_mut().for_each(|packet| _ = packet.push(len));
             return self.retain(|packet| packet.pull(len), refused);
-        }
-        for packet in packets {
-            packet.pull(len);
         }
         // No packet has more than 16 bits can say.
         frame.move_front((len as u16).wrapping_neg());
@@ -52,32 +51,15 @@ impl Batch {
     /// Puts a link-layer header before each packet, and marks it. Packets without room for it are given to `refused`.
     #[inline]
     pub fn put_link<const LEN: usize>(&mut self, header: &[u8; LEN], refused: impl FnMut(Packet)) {
-        const { assert!(LEN < 1 << 15) };
         let Some(frame) = self.0.as_mut() else { return };
         let (packets, _, _) = frame.columns();
-        if !packets.iter().all(|packet| packet.headroom() >= LEN) {
+        if let Some(full) = packets.iter_mut().position(|packet| !packet.put_link_in_headroom(header)) {
+            // As above; each gets its mark again.
+            packets[..full].iter_mut().for_each(|packet| _ = packet.pull(LEN));
             return self.retain(|packet| packet.put_link(header), refused);
-        }
-        for packet in packets {
-            packet.put_link(header);
         }
         frame.move_front(LEN as u16);
         frame.mac = 0;
-    }
-}
-
-impl Packet {
-    /// Puts a link-layer header before the data and marks it. False, and nothing changed, if the buffer has no room for it.
-    #[inline(always)]
-    pub fn put_link<const LEN: usize>(&mut self, header: &[u8; LEN]) -> bool {
-        if !self.push(LEN) {
-            return false;
-        }
-        self.set_mac_offset(0);
-        if let Some(front) = self.first_mut() {
-            *front = *header;
-        }
-        true
     }
 }
 

@@ -126,13 +126,6 @@ impl Packet {
         usize::from(h.buf_len) - usize::from(h.data_off) - usize::from(h.data_len)
     }
 
-    #[inline]
-    fn set_len(&mut self, len: u16) {
-        let h = self.header_mut();
-        h.data_len = len;
-        h.pkt_len = u32::from(len);
-    }
-
     /// Removes `n` bytes from the front (Click's `Strip`). False, and nothing changed, if there are fewer.
     #[inline]
     pub fn pull(&mut self, n: usize) -> bool {
@@ -143,8 +136,7 @@ impl Packet {
         #[expect(clippy::cast_possible_truncation, reason = "n <= data_len, which is 16 bits")]
         let n = n as u16;
         h.data_off += n;
-        let len = h.data_len - n;
-        self.set_len(len);
+        h.set_len(h.data_len - n);
         true
     }
 
@@ -159,8 +151,27 @@ impl Packet {
         let n = n as u16;
         let h = self.header_mut();
         h.data_off -= n;
-        let len = h.data_len + n;
-        self.set_len(len);
+        h.set_len(h.data_len + n);
+        true
+    }
+
+    /// Puts a link-layer header before the data and marks it. False, and nothing changed, if the buffer has no room for it.
+    #[inline]
+    pub fn put_link<const LEN: usize>(&mut self, header: &[u8; LEN]) -> bool {
+        self.put_link_in_headroom(header) || self.make_headroom(LEN) && self.put_link_in_headroom(header)
+    }
+
+    /// [`put_link`](Self::put_link) where the data stays where it is.
+    #[inline(always)]
+    pub(crate) fn put_link_in_headroom<const LEN: usize>(&mut self, header: &[u8; LEN]) -> bool {
+        const { assert!(LEN < 1 << 15) };
+        // One reference throughout: each new one would make the compiler load the pointer again.
+        let h = self.header_mut();
+        let Some(start) = h.data_off.checked_sub(LEN as u16) else { return false };
+        (h.data_off, h.port) = (start, start);
+        h.set_len(h.data_len + LEN as u16);
+        // SAFETY: start + LEN is what data_off was, which is at most buf_len.
+        unsafe { h.buf_addr.add(usize::from(start)).cast::<[u8; LEN]>().write(*header) };
         true
     }
 
@@ -193,7 +204,7 @@ impl Packet {
         }
         #[expect(clippy::cast_possible_truncation, reason = "data_len + n <= buf_len, which is 16 bits")]
         let len = (self.len() + n) as u16;
-        self.set_len(len);
+        self.header_mut().set_len(len);
         true
     }
 
@@ -212,7 +223,7 @@ impl Packet {
     pub fn truncate(&mut self, len: usize) {
         if len < self.len() {
             #[expect(clippy::cast_possible_truncation, reason = "len < data_len, which is 16 bits")]
-            self.set_len(len as u16);
+            self.header_mut().set_len(len as u16);
         }
     }
 

@@ -1,8 +1,7 @@
 //! Which task runs next: stride scheduling (Click's), so that each gets its share of runs by its tickets.
 
 use crate::NodeId;
-use std::cmp::Reverse;
-use std::collections::BinaryHeap;
+use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
@@ -27,9 +26,9 @@ pub type Shown = Arc<[AtomicBool]>;
 pub struct Tasks {
     tasks: Vec<Task>,
     shown: Shown,
-    /// Ready tasks: pass, order of waking, task.
-    heap: BinaryHeap<Reverse<(u64, u64, NodeId)>>,
-    serial: u64,
+    /// Ready tasks and their passes, the least first; of the same ones first who was woken first. Who has just run nearly always
+    /// goes to the end, or close to it.
+    ready: VecDeque<(u64, NodeId)>,
     /// Pass of the task that ran last: a task that wakes up starts from here, it cannot save up its turns.
     pass: u64,
 }
@@ -41,8 +40,7 @@ impl Tasks {
         Tasks {
             tasks: vec![Task { scheduled: false, stride, pass: 0 }; shown.len()],
             shown,
-            heap: BinaryHeap::new(),
-            serial: 0,
+            ready: VecDeque::new(),
             pass: 0,
         }
     }
@@ -60,8 +58,13 @@ impl Tasks {
         if !task.scheduled {
             task.scheduled = true;
             task.pass = task.pass.max(self.pass);
-            self.serial += 1;
-            self.heap.push(Reverse((task.pass, self.serial, node)));
+            let pass = task.pass;
+            if self.ready.back().is_none_or(|(last, _)| *last <= pass) {
+                self.ready.push_back((pass, node));
+            } else {
+                let earlier = self.ready.partition_point(|(other, _)| *other <= pass);
+                self.ready.insert(earlier, (pass, node));
+            }
             self.show(node, true);
         }
     }
@@ -70,7 +73,7 @@ impl Tasks {
     pub fn unschedule(&mut self, node: NodeId) {
         if let Some(task) = self.tasks.get_mut(node.index()) {
             task.scheduled = false;
-            self.heap.retain(|Reverse((_, _, other))| *other != node);
+            self.ready.retain(|(_, other)| *other != node);
             self.show(node, false);
         }
     }
@@ -103,7 +106,7 @@ impl Tasks {
 
     /// Takes the task whose turn it is. It must be woken to run again.
     pub fn pop(&mut self) -> Option<NodeId> {
-        let Reverse((pass, _, node)) = self.heap.pop()?;
+        let (pass, node) = self.ready.pop_front()?;
         let task = self.tasks.get_mut(node.index())?;
         task.scheduled = false;
         self.pass = pass;
@@ -113,7 +116,7 @@ impl Tasks {
 
     /// Ready tasks.
     pub fn ready(&self) -> usize {
-        self.heap.len()
+        self.ready.len()
     }
 }
 

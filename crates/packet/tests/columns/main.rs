@@ -212,6 +212,29 @@ fn link_headers_are_put_before_packets() {
 }
 
 #[test]
+fn what_is_too_short_to_be_stripped_goes_and_the_rest_keeps_its_marks() {
+    let pool = Pool::heap(16, 256);
+    let mut batch = received(&pool, 0..6);
+    let cut = |p: &mut Packet| {
+        p.truncate(if [2, 5].contains(&tag(p)) { 39 } else { 60 });
+        Some(destination(tag(p)))
+    };
+    batch.find_each_header(HEADERS, cut, Some);
+    let mut short = Vec::new();
+    batch.strip(40, |p| {
+        short.push((p.len(), facts(&p)));
+        p.free();
+    });
+    assert_eq!(short, [2, 5].map(|tag| (39, found(tag, 0))));
+    let hidden = |tag: u8| (tag, [None; 3], [0, destination(tag)]);
+    assert_eq!(all(&batch), [0, 1, 3, 4].map(hidden));
+    batch.iter_mut().for_each(|p| assert!(p.len() == 20 && p.push(40)));
+    assert_eq!(all(&batch), [0, 1, 3, 4].map(|tag| found(tag, 0)));
+    batch.free();
+    assert_eq!(pool.in_use(), 0);
+}
+
+#[test]
 fn unusual_packets_keep_their_place_and_get_nothing() {
     let pool = Pool::heap(16, 256);
     let mut batch = received(&pool, 0..7);
