@@ -16,6 +16,7 @@ pub struct Notifier {
     len: AtomicUsize,
     capacity: AtomicUsize,
     full: bool,
+    one_worker: bool,
     pullers: OnceLock<Box<[Listener]>>,
     pushers: OnceLock<Box<[Listener]>>,
 }
@@ -27,6 +28,7 @@ impl Notifier {
             len: AtomicUsize::new(0),
             capacity: AtomicUsize::new(capacity),
             full: true,
+            one_worker: false,
             pullers: OnceLock::new(),
             pushers: OnceLock::new(),
         }
@@ -35,6 +37,13 @@ impl Notifier {
     /// Notifies of empty only.
     pub fn without_full(capacity: usize) -> Notifier {
         Notifier { full: false, ..Notifier::with_full(capacity) }
+    }
+
+    /// Places are reserved and released by one worker only. Others may look. Then they are counted without locked
+    /// instructions, each of which waits until all that the worker has stored is in the cache.
+    #[must_use]
+    pub fn of_one_worker(self) -> Notifier {
+        Notifier { one_worker: true, ..self }
     }
 
     /// Packets held.
@@ -71,6 +80,10 @@ impl Notifier {
             if got == 0 {
                 return (0, false);
             }
+            if self.one_worker {
+                self.len.store(len + got, Ordering::Release);
+                return (got, len == 0);
+            }
             match self.len.compare_exchange_weak(len, len + got, Ordering::AcqRel, Ordering::Relaxed) {
                 Ok(_) => return (got, len == 0),
                 Err(now) => len = now,
@@ -80,7 +93,13 @@ impl Notifier {
 
     /// Gives back `n` places; true if the storage was full before.
     pub fn release(&self, n: usize) -> bool {
-        let before = self.len.fetch_sub(n, Ordering::AcqRel);
+        let before = if self.one_worker {
+            let len = self.len.load(Ordering::Relaxed);
+            self.len.store(len - n, Ordering::Release);
+            len
+        } else {
+            self.len.fetch_sub(n, Ordering::AcqRel)
+        };
         n > 0 && before >= self.capacity()
     }
 

@@ -99,8 +99,9 @@ impl Class for Queue {
                 producer
             }));
         }
+        let notifier = Notifier::with_full(capacity);
         Ok(Queue {
-            notifier: Arc::new(Notifier::with_full(capacity)),
+            notifier: Arc::new(if cx.workers == 1 { notifier.of_one_worker() } else { notifier }),
             drops: PerWorker::new(cx.workers),
             highwater: AtomicUsize::new(0),
             reset: AtomicBool::new(false),
@@ -207,7 +208,10 @@ impl Element for LocalQueue {
             notifier.release(unplaced.len());
             refused.append(&mut unplaced);
         }
-        self.shared.highwater.fetch_max(notifier.len(), Relaxed);
+        let len = notifier.len();
+        if len > self.shared.highwater.load(Relaxed) {
+            self.shared.highwater.fetch_max(len, Relaxed);
+        }
         if was_empty {
             out.notify_pullers(notifier);
         }
