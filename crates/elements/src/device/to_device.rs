@@ -92,15 +92,22 @@ impl Element for LocalToDevice {
 
     fn run(&mut self, cx: &Cx<'_>, up: &mut Up<'_>, out: &mut Out<'_>) -> bool {
         let Some(sender) = &mut self.sender else { return false };
-        if sender.len() == 0 {
+        let sent = if sender.len() == 0 {
             let batch = up.pull(0, self.burst, cx, out);
-            if batch.is_empty() {
+            let pulled = batch.len();
+            if pulled == 0 {
                 up.wait(out);
                 return false;
             }
-            sender.add(batch);
-        }
-        let sent = sender.send(false, out);
+            let rest = sender.send_now(batch, out);
+            let sent = pulled - rest.len();
+            if !rest.is_empty() {
+                sender.add(rest);
+            }
+            sent
+        } else {
+            sender.send(false, out)
+        };
         out.wake();
         sent > 0
     }
