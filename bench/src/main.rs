@@ -156,7 +156,8 @@ fn measure(args: &MeasureArgs) -> Result<bool, String> {
     let bench = Bench {
         router: router(args.router.as_deref()),
         self_check: args.self_check,
-        memory: Memory::obtain(MEMORY),
+        // Two programs are there at a time.
+        memory: Memory::obtain(2 * MEMORY),
         cores: cores(args.core)?,
         table: Table::new(source.as_deref())?,
         table6: Table6::new(source.as_deref())?,

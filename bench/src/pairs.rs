@@ -1,9 +1,9 @@
-//! Measures a figure: the router and `dpdk-testpmd` in turn, pair by pair, on the same ports.
+//! Measures a figure: the router and `dpdk-testpmd` in short turns, pair by pair, on the same ports.
 
-use crate::figure::{Arrangement, Costs, Figure};
+use crate::figure::{Arrangement, Costs, Figure, Spread};
 use crate::huge_pages::Memory;
 use crate::plan::{Hops, Plan};
-use crate::program::{Program, Sample, Start};
+use crate::program::{Program, Sample, Start, WARM_UP, pause};
 use crate::trace::Table;
 use crate::trace6::Table6;
 use fib::Family;
@@ -40,9 +40,9 @@ pub struct Bench<'a> {
 /// How often and how long.
 #[derive(Clone, Copy, Debug)]
 pub struct Patience {
-    /// Measurements of each program.
+    /// Measurements of each program; each is a fresh start of both.
     pub pairs: u16,
-    /// Time of each measurement.
+    /// Time of each measurement, in turns.
     pub time: Duration,
 }
 
@@ -60,8 +60,77 @@ pub struct Run {
     pub cycles: f64,
     /// Millions of packets for each second that passed.
     pub wall_mpps: f64,
-    dpdk: String,
-    pool: u64,
+}
+
+/// Time of one turn of one program: short, so that whatever else the machine does comes to both.
+const TURN: Duration = Duration::from_millis(40);
+/// Fewer turns have no middle to speak of.
+const LEAST_TURNS: u32 = 5;
+
+/// Two programs, of which one stands still while the other runs.
+struct Pair([Program; 2]);
+
+impl Pair {
+    /// Starts one, and then the other one, which may depend on it.
+    fn start<'a>(
+        first: &Start<'_>,
+        second: impl FnOnce(&Program) -> Result<Start<'a>, String>,
+    ) -> Result<Pair, String> {
+        let warm = |start: &Start<'_>| {
+            let program = Program::start(start)?;
+            pause(WARM_UP)?;
+            Ok::<_, String>(program)
+        };
+        let first = warm(first)?;
+        let second = second(&first)?;
+        first.stand_still()?;
+        let second = warm(&second)?;
+        second.stand_still()?;
+        Ok(Pair([first, second]))
+    }
+
+    /// The DPDK of both.
+    fn dpdk(&self) -> Result<String, String> {
+        let [first, second] = self.0.each_ref().map(Program::version);
+        if first != second {
+            return Err(format!("the router runs on {first}, testpmd on {second}"));
+        }
+        Ok(first.to_owned())
+    }
+
+    /// Measures both in turn, each for so long altogether.
+    fn measure(&mut self, threads: usize, time: Duration) -> Result<[Run; 2], String> {
+        let turns = (time.as_secs_f64() / TURN.as_secs_f64()).round() as u32;
+        let mut samples = [Vec::new(), Vec::new()];
+        for _ in 0..turns.max(LEAST_TURNS) {
+            for (program, samples) in self.0.iter().zip(&mut samples) {
+                samples.push(program.turn(TURN, threads)?);
+            }
+        }
+        for (program, samples) in self.0.iter().zip(&samples) {
+            program.check(samples)?;
+        }
+        Ok(samples.map(|samples| Run::of(&samples)))
+    }
+
+    fn stop(self) -> Result<(), String> {
+        self.0.into_iter().try_for_each(Program::stop)
+    }
+}
+
+impl Run {
+    /// The medians of some samples.
+    fn of(samples: &[Sample]) -> Run {
+        let ticks_per_ns = epoch::tsc_hz() as f64 / 1e9;
+        let median = |of: &dyn Fn(&Sample) -> f64| {
+            let values: Vec<f64> = samples.iter().map(of).collect();
+            Spread::of(&values).map_or(f64::NAN, |spread| spread.median)
+        };
+        Run {
+            cycles: median(&|s| s.cpu_ns as f64 * ticks_per_ns / s.packets as f64),
+            wall_mpps: median(&|s| s.packets as f64 / s.seconds / 1e6),
+        }
+    }
 }
 
 impl Bench<'_> {
@@ -75,22 +144,21 @@ impl Bench<'_> {
         let mut pool = if plan.destinations > 32_768 { LARGE_POOL } else { SELF_CHECK_POOL };
         let mut dpdk = String::new();
         for _ in 0..patience.pairs {
-            let first = if self.self_check {
-                self.testpmd(plan, &material, cores, pool)
+            let subject = if self.self_check {
+                Start { name: "router", ..self.testpmd("subject", plan, &material, cores, pool) }
             } else {
                 self.routebricks(plan, &material, cores)
             };
-            let run = measure(&first, plan.workers, patience.time)?;
+            let mut pair = Pair::start(&subject, |router| {
+                // What is given to testpmd is what the router has.
+                pool = router.pool_size()?;
+                Ok(self.testpmd("testpmd", plan, &material, cores, pool))
+            })?;
+            dpdk = pair.dpdk()?;
+            let [run, yardstick] = pair.measure(plan.workers, patience.time)?;
+            pair.stop()?;
             router.add(&run);
-            // What is given to testpmd is what the router has.
-            pool = run.pool;
-            let yardstick =
-                measure(&self.testpmd(plan, &material, cores, pool), plan.workers, patience.time)?;
             testpmd.add(&yardstick);
-            if run.dpdk != yardstick.dpdk {
-                return Err(format!("the router runs on {}, testpmd on {}", run.dpdk, yardstick.dpdk));
-            }
-            dpdk = run.dpdk;
         }
         let figure = Figure {
             plan: plan.clone(),
@@ -176,8 +244,8 @@ impl Bench<'_> {
         Start { name: "router", command, cores: list(cores), prefix, folder: self.folder }
     }
 
-    fn testpmd(&self, plan: &Plan, material: &Material, cores: &[usize], pool: u64) -> Start<'_> {
-        let prefix = format!("bench-{}-testpmd", std::process::id());
+    fn testpmd(&self, role: &str, plan: &Plan, material: &Material, cores: &[usize], pool: u64) -> Start<'_> {
+        let prefix = format!("bench-{}-{role}", std::process::id());
         // It wants a main lcore that does not forward; that one waits for input.
         let lcores: Vec<String> =
             cores.iter().enumerate().map(|(k, core)| format!("{}@{core}", k + 1)).collect();
@@ -227,16 +295,9 @@ pub fn measure_lossy(start: &Start<'_>, workers: usize, time: Duration) -> Resul
 
 fn run(start: &Start<'_>, sample: impl Fn(&mut Program) -> Result<Sample, String>) -> Result<Run, String> {
     let mut program = Program::start(start)?;
-    let (dpdk, pool) = (program.version().to_owned(), program.pool_size()?);
     let sample = sample(&mut program)?;
     program.stop()?;
-    let packets = sample.packets as f64;
-    Ok(Run {
-        cycles: sample.cpu_ns as f64 * (epoch::tsc_hz() as f64 / 1e9) / packets,
-        wall_mpps: packets / sample.seconds / 1e6,
-        dpdk,
-        pool,
-    })
+    Ok(Run::of(&[sample]))
 }
 
 /// Processors as programs take them.

@@ -15,7 +15,9 @@ use std::time::{Duration, Instant};
 /// A program that loads a full table, or runs under valgrind, gets this long until packets flow.
 const START: Duration = Duration::from_secs(180);
 /// From the first packets to the measurement: caches, branch predictors and page tables fill.
-const WARM_UP: Duration = Duration::from_millis(500);
+pub const WARM_UP: Duration = Duration::from_millis(500);
+/// From the beginning of a turn to the measurement: caches hold what the other program had there.
+const REFILL: Duration = Duration::from_millis(4);
 const END: Duration = Duration::from_secs(10);
 /// Of so many packets one may be received and not yet sent, or lost: else it is not forwarding that is measured.
 const LOST_ONE_IN: u64 = 100;
@@ -138,16 +140,46 @@ impl Program {
     /// If it does not forward nearly all that it receives, or its threads did nothing.
     pub fn measure(&mut self, time: Duration, threads: usize) -> Result<Sample, String> {
         let sample = self.measure_lossy(time, threads)?;
-        if sample.received.abs_diff(sample.packets) > sample.received / LOST_ONE_IN {
-            let Sample { received, packets, .. } = sample;
+        self.check(std::slice::from_ref(&sample))?;
+        Ok(sample)
+    }
+
+    /// Fails if a program did not forward nearly all that it received in these samples.
+    pub fn check(&self, samples: &[Sample]) -> Result<(), String> {
+        let received: u64 = samples.iter().map(|sample| sample.received).sum();
+        let packets: u64 = samples.iter().map(|sample| sample.packets).sum();
+        if received.abs_diff(packets) > received / LOST_ONE_IN {
             return Err(format!("{}: of {received} packets only {packets} were forwarded", self.name));
         }
-        Ok(sample)
+        Ok(())
+    }
+
+    /// Stops it where it is, until its next [`turn`](Program::turn).
+    pub fn stand_still(&self) -> Result<(), String> {
+        self.signal(Signal::SIGSTOP)
+    }
+
+    /// Lets a program that stands still go on for so long, after a moment in which caches fill, and measures it.
+    pub fn turn(&self, time: Duration, threads: usize) -> Result<Sample, String> {
+        self.signal(Signal::SIGCONT)?;
+        pause(REFILL)?;
+        let sample = self.sample(time, threads);
+        self.stand_still()?;
+        sample
+    }
+
+    fn signal(&self, signal: Signal) -> Result<(), String> {
+        let id = i32::try_from(self.child.id()).map_err(|e| e.to_string())?;
+        kill(Pid::from_raw(id), signal).map_err(|e| format!("{}: {signal}: {e}", self.name))
     }
 
     /// The same of a program that may lose packets on the way, as long as some get through.
     pub fn measure_lossy(&mut self, time: Duration, threads: usize) -> Result<Sample, String> {
         pause(WARM_UP)?;
+        self.sample(time, threads)
+    }
+
+    fn sample(&self, time: Duration, threads: usize) -> Result<Sample, String> {
         // The telemetry thread shares the core, so while it answers the forwarding thread is off the core and its CPU
         // time is up to date.
         let (began, before) = (Instant::now(), self.telemetry.packets()?);
@@ -245,7 +277,10 @@ pub fn end(child: &mut Child, patience: Duration) -> Option<std::process::ExitSt
         return Some(status);
     }
     if let Ok(id) = i32::try_from(child.id()) {
-        // It may have ended in between, which is what we want.
+        // It may have ended in between, which is what we want. If it stands still it is let go on first: testpmd, which waits for
+        // input meanwhile, would not notice that it is to end.
+        let _ = kill(Pid::from_raw(id), Signal::SIGCONT);
+        std::thread::sleep(Duration::from_millis(10));
         let _ = kill(Pid::from_raw(id), Signal::SIGTERM);
     }
     let deadline = Instant::now() + patience;
