@@ -34,6 +34,26 @@ impl Batch {
         }
     }
 
+    /// Shows the first `LEN` bytes of each packet, to change. Packets that have fewer are given to `refused`.
+    #[inline]
+    pub fn change_front<const LEN: usize>(
+        &mut self,
+        mut change: impl FnMut(&mut [u8; LEN]),
+        mut refused: impl FnMut(Packet),
+    ) {
+        let Some(frame) = self.0.as_mut() else { return };
+        frame.due.set(frame.due.get().without(Due::PLAIN_TTLS));
+        let mut reasons = Reasons::new();
+        sift(frame, &mut reasons, |packet| packet.first_mut().map(&mut change).is_some());
+        if let Some(short) = reasons.some() {
+            frame.settle();
+            self.sift_again(short, |packet, ()| {
+                refused(packet);
+                None
+            });
+        }
+    }
+
     /// Removes the first `len` bytes of each packet. Packets that have fewer are given to `refused`.
     #[inline]
     pub fn strip(&mut self, len: usize, refused: impl FnMut(Packet)) {

@@ -26,8 +26,8 @@ use epoch::Table;
 use graph::{
     Agnostic, Args, Class, ConfigErrors, Configure, Cx, Handlers, LocalCx, Loss, Out, Simple, Spec, value,
 };
+use packet::Batch;
 use packet::wire::ethernet::{self, HEADER_LEN, Mac};
-use packet::{Batch, Packet};
 use std::sync::Arc;
 
 const SHORT: Loss = Loss(0);
@@ -51,7 +51,7 @@ impl Addresses {
         self
     }
 
-    /// The first eight bytes and the last four, in the order of memory.
+    /// The first eight bytes and the last four, in the order of memory: pieces that fit registers.
     fn pieces(&self) -> (u64, u32) {
         let [[a, b, c, d, e, f], [g, h, back @ ..]] = self.0;
         (u64::from_ne_bytes([a, b, c, d, e, f, g, h]), u32::from_ne_bytes(back))
@@ -95,19 +95,14 @@ impl Class for EtherRewrite {
     }
 }
 
-/// `front` and `back`: the new bytes, in two pieces that fit registers.
-#[inline(always)]
-fn rewrite(packet: &mut Packet, front: u64, back: u32) -> bool {
-    let Some(header) = packet.data_mut().first_chunk_mut::<HEADER_LEN>() else { return false };
-    header[..8].copy_from_slice(&front.to_ne_bytes());
-    header[8..12].copy_from_slice(&back.to_ne_bytes());
-    true
-}
-
 impl Simple for LocalEtherRewrite {
     fn act(&mut self, batch: &mut Batch, cx: &Cx<'_>, out: &mut Out<'_>) {
         let (front, back) = self.shared.addresses.read(cx.reader).pieces();
-        batch.retain(|p| rewrite(p, front, back), |p| out.lose(p, SHORT));
+        let change = |header: &mut [u8; HEADER_LEN]| {
+            header[..8].copy_from_slice(&front.to_ne_bytes());
+            header[8..12].copy_from_slice(&back.to_ne_bytes());
+        };
+        batch.change_front(change, |p| out.lose(p, SHORT));
     }
 }
 

@@ -67,7 +67,6 @@ impl Class for DecIP6HLIM {
     }
 }
 
-#[inline(always)]
 fn decrement(packet: &mut Packet) -> Result<(), Loss> {
     let header = packet.network_head_mut::<HEADER_LEN>().ok_or(NO_HEADER)?;
     if ipv6::decrement_hop_limit(header) { Ok(()) } else { Err(EXPIRED) }
@@ -75,15 +74,19 @@ fn decrement(packet: &mut Packet) -> Result<(), Loss> {
 
 impl Simple for LocalDecIP6HLIM {
     fn act(&mut self, batch: &mut Batch, _: &Cx<'_>, out: &mut Out<'_>) {
-        batch.sift(decrement, |packet, loss| {
-            if loss == EXPIRED {
+        let second = |mut packet: Packet| match decrement(&mut packet) {
+            Ok(()) => Some(packet),
+            Err(EXPIRED) => {
                 self.shared.drops[self.worker].add(1);
                 out.reject(1, packet, EXPIRED);
-            } else {
-                out.lose(packet, loss);
+                None
             }
-            None
-        });
+            Err(other) => {
+                out.lose(packet, other);
+                None
+            }
+        };
+        batch.sift_network(ipv6::decrement_hop_limit, second);
     }
 }
 

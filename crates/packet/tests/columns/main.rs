@@ -212,6 +212,33 @@ fn link_headers_are_put_before_packets() {
 }
 
 #[test]
+fn fronts_are_changed_and_what_is_too_short_goes() {
+    let pool = Pool::heap(16, 256);
+    let mut batch = received(&pool, 0..5);
+    let cut = |p: &mut Packet| {
+        p.truncate(if tag(p) == 3 { 13 } else { 60 });
+        Some(destination(tag(p)))
+    };
+    batch.find_each_header(HEADERS, cut, Some);
+    batch.note_plain_ttls();
+    let mut short = Vec::new();
+    batch.change_front(
+        |front: &mut [u8; 14]| front[5] = 0xdd,
+        |p| {
+            short.push(facts(&p));
+            p.free();
+        },
+    );
+    assert!(!batch.has_plain_ttls());
+    // Its headers cannot be seen.
+    assert_eq!(short, [(3, [Some(0), None, None], [0, 1003])]);
+    assert_eq!(all(&batch), [0, 1, 2, 4].map(|tag| found(tag, 0)));
+    assert!(batch.iter().all(|p| p.data()[..6] == [tag(p), tag(p), tag(p), tag(p), tag(p), 0xdd]));
+    batch.free();
+    assert_eq!(pool.in_use(), 0);
+}
+
+#[test]
 fn what_is_too_short_to_be_stripped_goes_and_the_rest_keeps_its_marks() {
     let pool = Pool::heap(16, 256);
     let mut batch = received(&pool, 0..6);
