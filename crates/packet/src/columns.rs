@@ -132,11 +132,11 @@ impl Batch {
             return false;
         };
         let offset = usize::from(frame.headers.network);
-        let mut packets = frame.as_they_are().iter().zip(&frame.destinations).enumerate();
-        packets.all(|(i, (packet, destination))| {
-            let head = packet.head(offset).filter(|_| *destination == 0);
-            head.map(|head| seen(i, head)).is_some()
-        })
+        let packets = frame.as_they_are();
+        if frame.destinations[..packets.len()].iter().fold(0, |any, destination| any | destination) != 0 {
+            return false;
+        }
+        packets.iter().enumerate().all(|(i, packet)| packet.head(offset).map(|head| seen(i, head)).is_some())
     }
 
     /// The next hop of each packet, in their order.

@@ -177,7 +177,7 @@ impl Element for LocalLookupIP6Route {
         let ways = &self.ways;
         let hop_of = |bits: u32| ways.hops.get(bits as usize).copied().unwrap_or(Hop(NOWHERE));
         let (mut all, mut any) = (u32::MAX, 0);
-        for bits in batch.next_hops() {
+        for bits in different(batch.next_hops()) {
             let hop = hop_of(*bits);
             (all, any) = (all & hop.port(), any | hop.0);
         }
@@ -194,6 +194,14 @@ impl Element for LocalLookupIP6Route {
             port => Way::Port(port as usize),
         });
     }
+}
+
+/// All next hops, or the first one if they are all the same.
+#[inline]
+fn different(next_hops: &[u32]) -> &[u32] {
+    let Some(first) = next_hops.first() else { return next_hops };
+    let differ = next_hops.iter().fold(0, |differ, next_hop| differ | next_hop ^ first) != 0;
+    if differ { next_hops } else { std::slice::from_ref(first) }
 }
 
 #[inline]
