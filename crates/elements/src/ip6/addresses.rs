@@ -2,6 +2,7 @@
 
 use graph::{ArgError, FromArg, Text};
 use lang::args::{Ipv6Prefix, Words};
+use packet::lanes::Lanes;
 use packet::wire::ipv6::{HEADER_LEN, Ipv6};
 use packet::{Packet, anno};
 
@@ -66,9 +67,37 @@ impl AddressSet6 {
         self.first_octets[usize::from(first_octet)]
     }
 
+    /// The first octets that members may have, if they are few.
+    pub fn few_octets(&self) -> Option<FewOctets> {
+        let mut few = FewOctets([NO_OCTET; MOST_OCTETS]);
+        let octets = (0..).zip(self.first_octets).filter_map(|(octet, may)| may.then_some(octet));
+        let mut places = few.0.iter_mut();
+        for octet in octets {
+            *places.next()? = octet;
+        }
+        Some(few)
+    }
+
     /// True if the address is in the set.
     pub fn contains(&self, address: u128) -> bool {
         self.members.iter().any(|&(network, mask)| address & mask == network)
+    }
+}
+
+/// More first octets of members would take longer together than one by one.
+const MOST_OCTETS: usize = 4;
+/// In place of an octet.
+const NO_OCTET: u32 = 0x100;
+
+/// First octets of addresses, for several packets at a time.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct FewOctets([u32; MOST_OCTETS]);
+
+impl FewOctets {
+    /// Not 0 in the lanes where one of them is.
+    #[inline(always)]
+    pub fn among<V: Lanes<N>, const N: usize>(self, octets: V) -> V {
+        self.0.into_iter().fold(V::splat(0), |any, octet| any | octets.equal(V::splat(octet)))
     }
 }
 

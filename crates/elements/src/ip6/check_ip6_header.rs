@@ -43,14 +43,16 @@
 //! // bad.drops = 3
 //! ```
 
-use super::addresses::{AddressSet6, clear_destination};
+use super::addresses::{AddressSet6, FewOctets, clear_destination};
 use epoch::{Count, PerWorker};
 use graph::{
     Agnostic, Args, Class, ConfigErrors, Configure, Cx, FromArg, Handlers, LocalCx, Loss, Out, Simple, Spec,
     Text,
 };
+use packet::lanes::{Lanes, Work, widest};
 use packet::wire::ipv6::{HEADER_LEN, Ipv6, is_extension};
-use packet::{Batch, Headers, Packet};
+use packet::wire::ipv6_lanes::Ipv6Lanes;
+use packet::{Batch, Headers, Heads, Packet};
 use std::fmt::Write;
 use std::sync::Arc;
 
@@ -99,6 +101,8 @@ pub struct CheckIP6Header {
     offset: usize,
     bad_source: AddressSet6,
     bad_destination: AddressSet6,
+    /// First octets of bad sources and destinations, if they are few.
+    few: Option<[FewOctets; 2]>,
     verbose: bool,
     name: String,
     counts: PerWorker<Counts>,
@@ -128,7 +132,8 @@ impl Class for CheckIP6Header {
             set
         });
         let (name, counts) = (cx.name.to_owned(), PerWorker::new(cx.workers));
-        Ok(CheckIP6Header { offset, bad_source, bad_destination, verbose, name, counts })
+        let few = few(&bad_source, &bad_destination);
+        Ok(CheckIP6Header { offset, bad_source, bad_destination, few, verbose, name, counts })
     }
 
     fn local(self: &Arc<Self>, cx: &LocalCx) -> Self::Local {
@@ -159,6 +164,10 @@ fn positional(args: &mut Args) -> (Option<AddressSet6>, usize) {
         return (Some(set), args.optional("OFFSET", 0));
     }
     (None, read(args, "OFFSET", &first))
+}
+
+fn few(sources: &AddressSet6, destinations: &AddressSet6) -> Option<[FewOctets; 2]> {
+    Some([sources.few_octets()?, destinations.few_octets()?])
 }
 
 fn read<T: FromArg>(args: &mut Args, name: &str, text: &Text) -> T {
@@ -203,6 +212,19 @@ impl CheckIP6Header {
         true
     }
 
+    /// Looks for the headers of all packets; those that are not usual are given to `second`.
+    fn look(&self, batch: &mut Batch, second: impl FnMut(Packet) -> Option<Packet>) {
+        let headers = self.headers();
+        // By value, for the loop to keep it in a register.
+        let offset = usize::from(headers.network);
+        // No destination annotation: the address in the header counts.
+        let one = |packet: &mut Packet| self.is_usual(packet, offset).then_some(0);
+        match self.few {
+            Some(few) => widest(Look { batch, headers, few, one, second }),
+            None => batch.find_each_header(headers, one, second),
+        }
+    }
+
     /// All checks, one after the other; marks the headers if there is no fault.
     fn check(&self, packet: &mut Packet) -> Result<(), Fault> {
         let bytes = packet.data().get(self.offset..).unwrap_or(&[]);
@@ -240,6 +262,44 @@ impl CheckIP6Header {
     }
 }
 
+/// [`is_usual`](CheckIP6Header::is_usual) of `N` packets: their lengths from the header on; `None` if one is not usual.
+#[inline(always)]
+fn check_many<V: Lanes<N>, const N: usize>(
+    heads: Heads<'_, V, N, HEADER_LEN>,
+    [sources, destinations]: [FewOctets; 2],
+) -> Option<V> {
+    let heads = Ipv6Lanes::<V>::of(heads);
+    let bad = sources.among(heads.source_octet()) | destinations.among(heads.destination_octet());
+    (heads.unusual() | bad).is_zero().then(|| heads.total_len())
+}
+
+/// The look at a batch, several packets at a time.
+struct Look<'a, One, Second> {
+    batch: &'a mut Batch,
+    headers: Headers,
+    few: [FewOctets; 2],
+    one: One,
+    second: Second,
+}
+
+impl<One, Second> Work for Look<'_, One, Second>
+where
+    One: FnMut(&mut Packet) -> Option<u32>,
+    Second: FnMut(Packet) -> Option<Packet>,
+{
+    type Output = ();
+
+    #[inline(always)]
+    fn run<V: Lanes<N>, const N: usize>(self) {
+        let Look { batch, headers, few, one, second } = self;
+        let many = |heads: Heads<'_, V, N, HEADER_LEN>, destinations: &mut [u32; N]| {
+            *destinations = [0; N];
+            check_many(heads, few)
+        };
+        batch.find_headers(headers, many, one, second);
+    }
+}
+
 impl Simple for LocalCheckIP6Header {
     fn act(&mut self, batch: &mut Batch, _: &Cx<'_>, out: &mut Out<'_>) {
         let shared = &*self.shared;
@@ -251,127 +311,10 @@ impl Simple for LocalCheckIP6Header {
                 None
             }
         };
-        let headers = shared.headers();
-        // By value, for the loop to keep it in a register.
-        let offset = usize::from(headers.network);
-        // No destination annotation: the address in the header counts.
-        let one = |packet: &mut Packet| shared.is_usual(packet, offset).then_some(0);
-        batch.find_each_header(headers, one, second);
+        shared.look(batch, second);
         counts.good.add(batch.len() as u64);
     }
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::harness::{Bench, Setup};
-    use graph::Span;
-    use packet::Pool;
-    use packet::wire::ipv6::Header;
-    use proptest::prelude::*;
-
-    const SOURCE: u128 = 0x2001_0db8 << 96 | 1;
-
-    fn packet(next: u8, payload: &[u8], change: impl Fn(&mut Header)) -> Vec<u8> {
-        let mut header = Header {
-            traffic_class: 0,
-            flow_label: 0,
-            payload_len: payload.len() as u16,
-            next_header: next,
-            hop_limit: 64,
-            source: SOURCE,
-            destination: SOURCE + 1,
-        };
-        change(&mut header);
-        [&header.bytes()[..], payload].concat()
-    }
-
-    /// The losses and the good bytes that one packet makes.
-    fn outcome(config: &str, bytes: &[u8]) -> String {
-        let hex: String = bytes.iter().map(|b| format!("{b:02x}")).collect();
-        let text = format!(
-            "InfiniteSource(DATA \\<{hex}>, LIMIT 1) -> i :: CheckIP6Header({config}) -> c :: Counter -> Discard;"
-        );
-        let mut bench = Bench::new(&text, &Setup::default()).unwrap();
-        bench.run().unwrap();
-        let losses: Vec<String> = bench.losses().into_iter().filter(|l| !l.ends_with("= 0")).collect();
-        let passed = bench.read("c.byte_count");
-        bench.end().unwrap();
-        if losses.is_empty() { passed } else { losses.join(" ") }
-    }
-
-    #[test]
-    fn every_check() {
-        let lost = |reason: &str| format!("i.{reason} = 1");
-        let good = packet(17, b"12345678", |_| {});
-        assert_eq!(outcome("", &good), "48");
-        assert_eq!(outcome("", &[&good[..], b"padding"].concat()), "48");
-        assert_eq!(outcome("", &good[..39]), lost("short"));
-        assert_eq!(outcome("", &[&[0x45], &good[1..]].concat()), lost("bad_version"));
-        assert_eq!(outcome("", &good[..47]), lost("bad_length"));
-        assert_eq!(outcome("", &packet(59, b"", |_| {})), "40");
-        let jumbo = packet(0, &[17, 0, 0xc2, 4, 0, 1, 0, 0], |h| h.payload_len = 0);
-        assert_eq!(outcome("", &jumbo), lost("jumbogram"));
-        assert_eq!(outcome("", &packet(0, b"", |_| {})), lost("bad_extension"));
-        assert_eq!(outcome("", &packet(0, &[17, 0, 1, 4, 0, 0, 0, 0], |_| {})), "48");
-        assert_eq!(outcome("", &packet(0, &[17, 1, 1, 4, 0, 0, 0, 0], |_| {})), lost("bad_extension"));
-        assert_eq!(outcome("", &packet(17, b"", |h| h.source = 0)), lost("bad_source"));
-        assert_eq!(outcome("", &packet(17, b"", |h| h.source = 0xff02 << 112)), lost("bad_source"));
-        assert_eq!(outcome("2001:db8::/64", &good), lost("bad_source"));
-        assert_eq!(outcome("2001:db8::/128", &packet(17, b"", |h| h.source = 0)), "40");
-        assert_eq!(outcome("BADSRC 2001:db8::1", &good), lost("bad_source"));
-        assert_eq!(outcome("BADDST 2001:db8::2", &good), lost("bad_destination"));
-        assert_eq!(outcome("BADDST 2001:db8::3", &good), "48");
-        let framed = [&[0; 14][..], &good].concat();
-        assert_eq!((outcome("14", &framed), outcome("OFFSET 14", &framed)), ("62".into(), "62".into()));
-        assert_eq!(outcome("::1, 14", &framed), "62");
-        assert_eq!(outcome("60", &framed), lost("short"));
-    }
-
-    proptest! {
-        #![proptest_config(ProptestConfig { cases: 4096, ..ProptestConfig::default() })]
-
-        /// The short look agrees with all checks wherever it says that a packet is good, and marks it the same way.
-        #[test]
-        fn what_is_usual_is_good(
-            first in prop_oneof![8 => Just(0x60u8), 1 => any::<u8>()],
-            length in prop_oneof![8 => 0u16..30, 1 => any::<u16>()],
-            next in prop_oneof![3 => Just(17u8), 1 => any::<u8>(), 1 => Just(0), 1 => Just(44)],
-            octets in proptest::array::uniform2(prop_oneof![Just(0u8), Just(0x20), Just(0xff), any::<u8>()]),
-            len in 34usize..80,
-            offset in prop_oneof![Just(0usize), Just(14)],
-        ) {
-            let set = |text: &str| AddressSet6::from_arg(&Text::verbatim(text, Span::default())).unwrap();
-            let element = CheckIP6Header {
-                offset,
-                bad_source: set(":: ff00::/8"),
-                bad_destination: set("::/8"),
-                verbose: false,
-                name: String::new(),
-                counts: PerWorker::new(1),
-            };
-            let mut bytes = vec![0; offset + len];
-            let fields = [(0, first), (4, length.to_be_bytes()[0]), (5, length.to_be_bytes()[1]), (6, next), (8, octets[0]), (24, octets[1])];
-            for (place, value) in fields {
-                if let Some(byte) = bytes.get_mut(offset + place) {
-                    *byte = value;
-                }
-            }
-            let pool = Pool::heap(8, 256);
-            let (mut short, mut long) = (pool.packet(&bytes).unwrap(), pool.packet(&bytes).unwrap());
-            let usual = element.is_usual(&mut short, offset);
-            let all = element.check(&mut long);
-            if usual {
-                prop_assert_eq!(all, Ok(()));
-                prop_assert_eq!(short.data(), long.data());
-                let Headers { network, transport } = element.headers();
-                let marked = (long.network_offset(), long.transport_offset(), long.dst_ip());
-                prop_assert_eq!(marked, (Some(network.into()), Some(transport.into()), 0));
-            } else {
-                prop_assert_eq!(short.data(), &bytes[..]);
-            }
-            short.free();
-            long.free();
-        }
-    }
-}
+mod tests;

@@ -8,6 +8,7 @@ pub mod icmp6;
 pub mod ipv4;
 pub mod ipv4_lanes;
 pub mod ipv6;
+pub mod ipv6_lanes;
 pub mod tcp;
 pub mod udp;
 
