@@ -10,7 +10,7 @@
 //!
 //! * [`lanes`] works on the same field of several packets at once.
 //!
-//! `unsafe` lives in `packet`, `batch`, `frame`, `due`, `settle`, `sift`, `together`, `pool`, `header`
+//! `unsafe` lives in `packet`, `marks`, `batch`, `frame`, `due`, `settle`, `sift`, `together`, `pool`, `header`
 //! and `lanes` only.
 
 pub mod anno;
@@ -21,6 +21,7 @@ mod frame;
 mod header;
 mod heads;
 pub mod lanes;
+mod marks;
 mod packet;
 mod pool;
 mod settle;
