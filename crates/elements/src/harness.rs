@@ -196,3 +196,18 @@ impl Bench {
         }
     }
 }
+
+/// What becomes of one packet at the element `i`, of this class and with these arguments: its losses (`i.short = 1`), or the bytes
+/// that it lets pass.
+#[cfg(test)]
+pub fn outcome(element: &str, bytes: &[u8]) -> String {
+    let hex: String = bytes.iter().map(|b| format!("{b:02x}")).collect();
+    let text =
+        format!("InfiniteSource(DATA \\<{hex}>, LIMIT 1) -> i :: {element} -> c :: Counter -> Discard;");
+    let mut bench = Bench::new(&text, &Setup::default()).unwrap();
+    bench.run().unwrap();
+    let losses: Vec<String> = bench.losses().into_iter().filter(|l| !l.ends_with("= 0")).collect();
+    let passed = bench.read("c.byte_count");
+    bench.end().unwrap();
+    if losses.is_empty() { passed } else { losses.join(" ") }
+}

@@ -19,6 +19,7 @@ impl Batch {
     ) {
         let Some(frame) = self.0.as_mut() else { return };
         let mut reasons = Reasons::new();
+        // The offset of a header that was stripped wraps.
         let is_inside = frame.headers.network < 1 << 15;
         if frame.due.get().has(Due::HEADERS) && is_inside {
             frame.due.set(frame.due.get().without(Due::PLAIN_TTLS));

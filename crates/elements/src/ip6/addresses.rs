@@ -42,6 +42,8 @@ pub(crate) fn clear_destination(packet: &mut Packet) {
 pub(crate) struct AddressSet6 {
     /// True for each first octet that a member may have.
     first_octets: [bool; 256],
+    /// The same octets, if they are few.
+    few: Option<FewOctets>,
     /// Network and mask of each member.
     members: Vec<(u128, u128)>,
 }
@@ -49,7 +51,7 @@ pub(crate) struct AddressSet6 {
 impl AddressSet6 {
     /// No addresses.
     pub fn new() -> AddressSet6 {
-        AddressSet6 { first_octets: [false; 256], members: Vec::new() }
+        AddressSet6 { first_octets: [false; 256], few: Some(FewOctets::NONE), members: Vec::new() }
     }
 
     /// Adds all addresses that are `address` in the bits of `mask`.
@@ -58,6 +60,7 @@ impl AddressSet6 {
         for (value, place) in (0u128..).zip(&mut self.first_octets) {
             *place |= value << 120 & mask & (0xff << 120) == network & (0xff << 120);
         }
+        self.few = FewOctets::of(&self.first_octets);
         self.members.push((network, mask));
     }
 
@@ -67,15 +70,10 @@ impl AddressSet6 {
         self.first_octets[usize::from(first_octet)]
     }
 
-    /// The first octets that members may have, if they are few.
+    /// The first octets that members may have, for several packets at a time; `None` if they are too many for that.
+    #[inline]
     pub fn few_octets(&self) -> Option<FewOctets> {
-        let mut few = FewOctets([NO_OCTET; MOST_OCTETS]);
-        let octets = (0..).zip(self.first_octets).filter_map(|(octet, may)| may.then_some(octet));
-        let mut places = few.0.iter_mut();
-        for octet in octets {
-            *places.next()? = octet;
-        }
-        Some(few)
+        self.few
     }
 
     /// True if the address is in the set.
@@ -94,6 +92,17 @@ const NO_OCTET: u32 = 0x100;
 pub(crate) struct FewOctets([u32; MOST_OCTETS]);
 
 impl FewOctets {
+    const NONE: FewOctets = FewOctets([NO_OCTET; MOST_OCTETS]);
+
+    fn of(all: &[bool; 256]) -> Option<FewOctets> {
+        let mut few = FewOctets::NONE;
+        let mut places = few.0.iter_mut();
+        for (octet, _) in (0..).zip(all).filter(|(_, may)| **may) {
+            *places.next()? = octet;
+        }
+        Some(few)
+    }
+
     /// Not 0 in the lanes where one of them is.
     #[inline(always)]
     pub fn among<V: Lanes<N>, const N: usize>(self, octets: V) -> V {

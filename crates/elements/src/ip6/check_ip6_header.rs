@@ -101,8 +101,6 @@ pub struct CheckIP6Header {
     offset: usize,
     bad_source: AddressSet6,
     bad_destination: AddressSet6,
-    /// First octets of bad sources and destinations, if they are few.
-    few: Option<[FewOctets; 2]>,
     verbose: bool,
     name: String,
     counts: PerWorker<Counts>,
@@ -132,8 +130,7 @@ impl Class for CheckIP6Header {
             set
         });
         let (name, counts) = (cx.name.to_owned(), PerWorker::new(cx.workers));
-        let few = few(&bad_source, &bad_destination);
-        Ok(CheckIP6Header { offset, bad_source, bad_destination, few, verbose, name, counts })
+        Ok(CheckIP6Header { offset, bad_source, bad_destination, verbose, name, counts })
     }
 
     fn local(self: &Arc<Self>, cx: &LocalCx) -> Self::Local {
@@ -164,10 +161,6 @@ fn positional(args: &mut Args) -> (Option<AddressSet6>, usize) {
         return (Some(set), args.optional("OFFSET", 0));
     }
     (None, read(args, "OFFSET", &first))
-}
-
-fn few(sources: &AddressSet6, destinations: &AddressSet6) -> Option<[FewOctets; 2]> {
-    Some([sources.few_octets()?, destinations.few_octets()?])
 }
 
 fn read<T: FromArg>(args: &mut Args, name: &str, text: &Text) -> T {
@@ -219,9 +212,11 @@ impl CheckIP6Header {
         let offset = usize::from(headers.network);
         // No destination annotation: the address in the header counts.
         let one = |packet: &mut Packet| self.is_usual(packet, offset).then_some(0);
-        match self.few {
-            Some(few) => widest(Look { batch, headers, few, one, second }),
-            None => batch.find_each_header(headers, one, second),
+        match (self.bad_source.few_octets(), self.bad_destination.few_octets()) {
+            (Some(sources), Some(destinations)) => {
+                widest(Look { batch, headers, bad: [sources, destinations], one, second });
+            }
+            _ => batch.find_each_header(headers, one, second),
         }
     }
 
@@ -277,7 +272,8 @@ fn check_many<V: Lanes<N>, const N: usize>(
 struct Look<'a, One, Second> {
     batch: &'a mut Batch,
     headers: Headers,
-    few: [FewOctets; 2],
+    /// Sources, destinations.
+    bad: [FewOctets; 2],
     one: One,
     second: Second,
 }
@@ -291,10 +287,10 @@ where
 
     #[inline(always)]
     fn run<V: Lanes<N>, const N: usize>(self) {
-        let Look { batch, headers, few, one, second } = self;
+        let Look { batch, headers, bad, one, second } = self;
         let many = |heads: Heads<'_, V, N, HEADER_LEN>, destinations: &mut [u32; N]| {
             *destinations = [0; N];
-            check_many(heads, few)
+            check_many(heads, bad)
         };
         batch.find_headers(headers, many, one, second);
     }

@@ -1,5 +1,5 @@
 use super::*;
-use crate::harness::{Bench, Setup};
+use crate::harness;
 use graph::Span;
 use packet::Pool;
 use packet::wire::ipv6::Header;
@@ -21,18 +21,8 @@ fn packet(next: u8, payload: &[u8], change: impl Fn(&mut Header)) -> Vec<u8> {
     [&header.bytes()[..], payload].concat()
 }
 
-/// The losses and the good bytes that one packet makes.
 fn outcome(config: &str, bytes: &[u8]) -> String {
-    let hex: String = bytes.iter().map(|b| format!("{b:02x}")).collect();
-    let text = format!(
-        "InfiniteSource(DATA \\<{hex}>, LIMIT 1) -> i :: CheckIP6Header({config}) -> c :: Counter -> Discard;"
-    );
-    let mut bench = Bench::new(&text, &Setup::default()).unwrap();
-    bench.run().unwrap();
-    let losses: Vec<String> = bench.losses().into_iter().filter(|l| !l.ends_with("= 0")).collect();
-    let passed = bench.read("c.byte_count");
-    bench.end().unwrap();
-    if losses.is_empty() { passed } else { losses.join(" ") }
+    harness::outcome(&format!("CheckIP6Header({config})"), bytes)
 }
 
 #[test]
@@ -66,9 +56,8 @@ fn every_check() {
 fn element(offset: usize, bad_source: &str, bad_destination: &str) -> CheckIP6Header {
     let set = |text: &str| AddressSet6::from_arg(&Text::verbatim(text, Span::default())).unwrap();
     let (bad_source, bad_destination) = (set(bad_source), set(bad_destination));
-    let few = few(&bad_source, &bad_destination);
     let (name, counts) = (String::new(), PerWorker::new(1));
-    CheckIP6Header { offset, bad_source, bad_destination, few, verbose: false, name, counts }
+    CheckIP6Header { offset, bad_source, bad_destination, verbose: false, name, counts }
 }
 
 /// Bytes, network and transport offset, destination annotation.
@@ -137,7 +126,7 @@ proptest! {
         many in any::<bool>(),
     ) {
         let element = element(offset, if many { "100::/8 200::/8 300::/8 fe00::/8 ff00::/8" } else { ":: ff00::/8" }, "fe80::/10");
-        prop_assert_eq!(element.few.is_some(), !many);
+        prop_assert_eq!(element.bad_source.few_octets().is_some(), !many);
         let pool = Pool::heap(128, 256);
         let (mut batch, mut want, mut faults) = (Batch::empty(), Vec::new(), Vec::new());
         for (first, length, next, octets, len) in heads {
