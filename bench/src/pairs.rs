@@ -16,6 +16,10 @@ pub const MEMORY: u64 = 400 << 20;
 const SELF_CHECK_POOL: u64 = 40_960;
 /// A pool for traces of more packets than the usual pool holds.
 const LARGE_POOL: u64 = 131_072;
+/// Time of one turn of one program: short, so that whatever else the machine does comes to both.
+const TURN: Duration = Duration::from_millis(40);
+/// Fewer turns have no middle to speak of.
+const LEAST_TURNS: u32 = 5;
 
 /// Everything that does not change between figures.
 pub struct Bench<'a> {
@@ -62,11 +66,6 @@ pub struct Run {
     pub wall_mpps: f64,
 }
 
-/// Time of one turn of one program: short, so that whatever else the machine does comes to both.
-const TURN: Duration = Duration::from_millis(40);
-/// Fewer turns have no middle to speak of.
-const LEAST_TURNS: u32 = 5;
-
 /// Two programs, of which one stands still while the other runs.
 struct Pair([Program; 2]);
 
@@ -99,7 +98,7 @@ impl Pair {
     }
 
     /// Measures both in turn, each for so long altogether.
-    fn measure(&mut self, threads: usize, time: Duration) -> Result<[Run; 2], String> {
+    fn measure(&self, threads: usize, time: Duration) -> Result<[Run; 2], String> {
         let turns = (time.as_secs_f64() / TURN.as_secs_f64()).round() as u32;
         let mut samples = [Vec::new(), Vec::new()];
         for _ in 0..turns.max(LEAST_TURNS) {
@@ -149,7 +148,7 @@ impl Bench<'_> {
             } else {
                 self.routebricks(plan, &material, cores)
             };
-            let mut pair = Pair::start(&subject, |router| {
+            let pair = Pair::start(&subject, |router| {
                 // What is given to testpmd is what the router has.
                 pool = router.pool_size()?;
                 Ok(self.testpmd("testpmd", plan, &material, cores, pool))

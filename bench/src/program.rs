@@ -144,6 +144,12 @@ impl Program {
         Ok(sample)
     }
 
+    /// The same of a program that may lose packets on the way, as long as some get through.
+    pub fn measure_lossy(&mut self, time: Duration, threads: usize) -> Result<Sample, String> {
+        pause(WARM_UP)?;
+        self.sample(time, threads)
+    }
+
     /// Fails if a program did not forward nearly all that it received in these samples.
     pub fn check(&self, samples: &[Sample]) -> Result<(), String> {
         let received: u64 = samples.iter().map(|sample| sample.received).sum();
@@ -168,17 +174,6 @@ impl Program {
         sample
     }
 
-    fn signal(&self, signal: Signal) -> Result<(), String> {
-        let id = i32::try_from(self.child.id()).map_err(|e| e.to_string())?;
-        kill(Pid::from_raw(id), signal).map_err(|e| format!("{}: {signal}: {e}", self.name))
-    }
-
-    /// The same of a program that may lose packets on the way, as long as some get through.
-    pub fn measure_lossy(&mut self, time: Duration, threads: usize) -> Result<Sample, String> {
-        pause(WARM_UP)?;
-        self.sample(time, threads)
-    }
-
     fn sample(&self, time: Duration, threads: usize) -> Result<Sample, String> {
         // The telemetry thread shares the core, so while it answers the forwarding thread is off the core and its CPU
         // time is up to date.
@@ -195,6 +190,11 @@ impl Program {
         let cpu_ns = busiest(&cpu_before, &cpu_after, threads)
             .ok_or_else(|| format!("{}: fewer than {threads} threads used the processor", self.name))?;
         Ok(Sample { received, packets: sent, cpu_ns, seconds })
+    }
+
+    fn signal(&self, signal: Signal) -> Result<(), String> {
+        let id = i32::try_from(self.child.id()).map_err(|e| e.to_string())?;
+        kill(Pid::from_raw(id), signal).map_err(|e| format!("{}: {signal}: {e}", self.name))
     }
 
     /// CPU time of each thread, in nanoseconds.

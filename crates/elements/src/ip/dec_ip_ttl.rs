@@ -27,14 +27,12 @@
 //! // expired.count = 3
 //! ```
 
+use super::hops::{EXPIRED, LOSSES, NO_HEADER, go_on};
 use epoch::{Count, PerWorker};
 use graph::{Agnostic, Args, Class, ConfigErrors, Configure, Cx, Handlers, LocalCx, Loss, Out, Simple, Spec};
 use packet::wire::ipv4::{self, MIN_HEADER_LEN};
 use packet::{Batch, Packet};
 use std::sync::Arc;
-
-const EXPIRED: Loss = Loss(0);
-const NO_HEADER: Loss = Loss(1);
 
 /// See the module.
 #[derive(Debug)]
@@ -51,7 +49,7 @@ pub struct LocalDecIPTTL {
 }
 
 impl Class for DecIPTTL {
-    const SPEC: Spec = Spec { losses: &["expired", "no_header"], ..Spec::new("DecIPTTL", "1/1-2", "a/ah") };
+    const SPEC: Spec = Spec { losses: &LOSSES, ..Spec::new("DecIPTTL", "1/1-2", "a/ah") };
     type Local = Agnostic<LocalDecIPTTL>;
 
     fn configure(args: &mut Args, cx: &Configure<'_>) -> Result<DecIPTTL, ConfigErrors> {
@@ -87,17 +85,9 @@ fn is_multicast(header: &[u8; MIN_HEADER_LEN]) -> bool {
 impl Simple for LocalDecIPTTL {
     fn act(&mut self, batch: &mut Batch, _: &Cx<'_>, out: &mut Out<'_>) {
         let shared = &*self.shared;
-        let second = |mut packet: Packet| match shared.decrement(&mut packet) {
-            Ok(()) => Some(packet),
-            Err(EXPIRED) => {
-                shared.drops[self.worker].add(1);
-                out.reject(1, packet, EXPIRED);
-                None
-            }
-            Err(other) => {
-                out.lose(packet, other);
-                None
-            }
+        let second = |mut packet: Packet| {
+            let taken = shared.decrement(&mut packet);
+            go_on(packet, taken, &shared.drops[self.worker], out)
         };
         match (shared.multicast, batch.has_plain_ttls()) {
             (true, true) => {

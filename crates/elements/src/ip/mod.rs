@@ -9,6 +9,7 @@ mod direct_ip_lookup;
 mod fix_ip_src;
 pub(crate) mod fragments;
 mod get_ip_address;
+pub(crate) mod hops;
 mod ip_fragmenter;
 mod ip_gw_options;
 mod linear_ip_lookup;

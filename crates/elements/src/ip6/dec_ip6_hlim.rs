@@ -27,14 +27,12 @@
 //! // expired.count = 3
 //! ```
 
+use crate::ip::hops::{EXPIRED, LOSSES, NO_HEADER, go_on};
 use epoch::{Count, PerWorker};
 use graph::{Agnostic, Args, Class, ConfigErrors, Configure, Cx, Handlers, LocalCx, Loss, Out, Simple, Spec};
 use packet::wire::ipv6::{self, HEADER_LEN};
 use packet::{Batch, Packet};
 use std::sync::Arc;
-
-const EXPIRED: Loss = Loss(0);
-const NO_HEADER: Loss = Loss(1);
 
 /// See the module.
 #[derive(Debug)]
@@ -50,7 +48,7 @@ pub struct LocalDecIP6HLIM {
 }
 
 impl Class for DecIP6HLIM {
-    const SPEC: Spec = Spec { losses: &["expired", "no_header"], ..Spec::new("DecIP6HLIM", "1/1-2", "a/ah") };
+    const SPEC: Spec = Spec { losses: &LOSSES, ..Spec::new("DecIP6HLIM", "1/1-2", "a/ah") };
     type Local = Agnostic<LocalDecIP6HLIM>;
 
     fn configure(args: &mut Args, cx: &Configure<'_>) -> Result<DecIP6HLIM, ConfigErrors> {
@@ -74,17 +72,9 @@ fn decrement(packet: &mut Packet) -> Result<(), Loss> {
 
 impl Simple for LocalDecIP6HLIM {
     fn act(&mut self, batch: &mut Batch, _: &Cx<'_>, out: &mut Out<'_>) {
-        let second = |mut packet: Packet| match decrement(&mut packet) {
-            Ok(()) => Some(packet),
-            Err(EXPIRED) => {
-                self.shared.drops[self.worker].add(1);
-                out.reject(1, packet, EXPIRED);
-                None
-            }
-            Err(other) => {
-                out.lose(packet, other);
-                None
-            }
+        let second = |mut packet: Packet| {
+            let taken = decrement(&mut packet);
+            go_on(packet, taken, &self.shared.drops[self.worker], out)
         };
         batch.sift_network(ipv6::decrement_hop_limit, second);
     }

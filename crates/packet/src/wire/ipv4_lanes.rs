@@ -94,8 +94,8 @@ impl<V: Copy> Ipv4Lanes<V> {
 mod tests {
     use super::*;
     use crate::lanes::{Work, four, widest};
-    use crate::wire::checksum;
     use crate::wire::ipv4::{self, Ipv4};
+    use crate::wire::{checksum, octets};
 
     struct EachLane;
 
@@ -143,11 +143,7 @@ mod tests {
 
         #[inline(always)]
         fn run<V: Lanes<N>, const N: usize>(self) {
-            let mut state = 7u32;
-            let mut next = || {
-                state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
-                (state >> 24) as u8
-            };
+            let mut next = octets(7);
             for round in 0..2000 {
                 let mut heads: [[u8; MIN_HEADER_LEN]; N] =
                     std::array::from_fn(|_| std::array::from_fn(|_| next()));

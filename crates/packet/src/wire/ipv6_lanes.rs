@@ -75,6 +75,7 @@ mod tests {
     use super::*;
     use crate::lanes::{Work, four, widest};
     use crate::wire::ipv6::Ipv6;
+    use crate::wire::octets;
 
     struct EachLane;
 
@@ -83,11 +84,7 @@ mod tests {
 
         #[inline(always)]
         fn run<V: Lanes<N>, const N: usize>(self) {
-            let mut state = 3u32;
-            let mut random = || {
-                state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
-                (state >> 24) as u8
-            };
+            let mut random = octets(3);
             for round in 0..2000 {
                 let mut heads: [[u8; HEADER_LEN]; N] =
                     std::array::from_fn(|_| std::array::from_fn(|_| random()));

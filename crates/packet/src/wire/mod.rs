@@ -31,3 +31,13 @@ pub fn put(bytes: &mut [u8], offset: usize, value: &[u8]) -> bool {
     place.copy_from_slice(value);
     true
 }
+
+/// Octets that look random, the same ones for the same seed.
+#[cfg(test)]
+fn octets(seed: u32) -> impl FnMut() -> u8 {
+    let mut state = seed;
+    move || {
+        state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+        (state >> 24) as u8
+    }
+}
