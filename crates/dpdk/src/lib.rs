@@ -18,6 +18,8 @@ mod facts;
 mod interface;
 mod log;
 mod names;
+mod ops;
+mod plain;
 mod pool;
 mod port;
 mod queue;

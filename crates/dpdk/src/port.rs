@@ -3,8 +3,9 @@
 
 use crate::eal::{Eal, error_text};
 use crate::interface::Interface;
+use crate::ops::Ops;
 use crate::pool::DpdkPool;
-use crate::queue::{DpdkRx, DpdkTx, Ops, Place};
+use crate::queue::{DpdkRx, DpdkTx, Place};
 use crate::raw;
 use io::{Claim, Limits, Link, OpenError, Port, PortStats, RxQueue, TxQueue};
 use packet::BufferSource;

@@ -1,6 +1,8 @@
 //! Receive and transmit queues: the way in and out of every packet.
 #![allow(unsafe_code)]
 
+use crate::ops::Ops;
+use crate::plain::are_plain;
 use crate::pool::DpdkPool;
 use crate::raw;
 use io::{Received, RxQueue, Sent, TxQueue};
@@ -17,42 +19,6 @@ const LEAST: usize = 32;
 const SHORTEST: u16 = 14;
 
 const _: () = assert!(packet::RX_RSS_HASH == raw::RB_RX_RSS_HASH);
-
-/// What a port's queues are worked with: the driver's functions.
-#[derive(Clone, Copy)]
-pub(crate) struct Ops(*const raw::rb_ops);
-
-// SAFETY: one of a table's rows that stay where they are, which any thread may read.
-unsafe impl Send for Ops {}
-
-impl Ops {
-    /// Those of this port.
-    pub fn new(port: u16) -> Ops {
-        // SAFETY: the number is that of a port, all of which are in the table.
-        Ops(unsafe { raw::rb_ops(port) })
-    }
-
-    /// As `rte_eth_rx_burst`.
-    ///
-    /// # Safety
-    /// The port is open and has this receive queue, which nobody else uses meanwhile; there is room for `n` pointers.
-    #[inline(always)]
-    pub unsafe fn receive(self, queue: u16, packets: *mut *mut raw::rte_mbuf, n: u16) -> u16 {
-        // SAFETY: as asked of the caller.
-        unsafe { raw::rb_rx_burst(self.0, usize::from(queue), packets, n) }
-    }
-
-    /// As `rte_eth_tx_burst`.
-    ///
-    /// # Safety
-    /// The port is open and has this transmit queue, which nobody else uses meanwhile; there are `n` packets, which are the
-    /// caller's, and the first of them, as many as is returned, no longer are.
-    #[inline(always)]
-    pub unsafe fn send(self, queue: u16, packets: *mut *mut raw::rte_mbuf, n: u16) -> u16 {
-        // SAFETY: as asked of the caller.
-        unsafe { raw::rb_tx_burst(self.0, usize::from(queue), packets, n) }
-    }
-}
 
 /// Which queue of which port, and what keeps both usable.
 #[repr(C)]
@@ -105,17 +71,17 @@ impl DpdkRx {
             // SAFETY: the driver wrote n pointers, no more than it was asked for, to packets that are ours now.
             let got: &mut [NonNull<Header>] =
                 unsafe { std::slice::from_raw_parts_mut(slots.as_mut_ptr().cast(), n) };
+            let due = if self.hashes { Settle::KeepHash } else { Settle::ClearHash };
             if are_plain(got) {
-                return n;
+                return (n, due);
             }
-            let kept = own(got, &self.place, &mut self.losses);
-            lost = n - kept;
-            kept
+            let kept;
+            (kept, lost) = own(got, &self.place, &mut self.losses);
+            (kept, due)
         };
-        let due = if self.hashes { Settle::KeepHash } else { Settle::ClearHash };
         // SAFETY: after `are_plain` or `own` each pointer is a packet of its own in one buffer of its own; drivers take
         // buffers from the pool that their queue was set up with, which is ours, and set offsets and lengths.
-        let batch = unsafe { Batch::receive_raw(max, due, fill) };
+        let batch = unsafe { Batch::receive_raw(max, fill) };
         Received { batch, lost }
     }
 }
@@ -154,30 +120,15 @@ impl Drop for DpdkRx {
     }
 }
 
-/// True if all packets from the driver are plain: one segment, unshared, the buffer's own memory.
-#[inline(always)]
-fn are_plain(packets: &[NonNull<Header>]) -> bool {
-    let (mut counts, mut flags) = (PLAIN, 0);
-    for packet in packets {
-        // SAFETY: the driver gave us the packet, so its header is live and ours.
-        let h = unsafe { packet.as_ref() };
-        // One load, and no more than that: these two a driver leaves as they are in the pool, but what it stores field
-        // by field, a load of several fields would wait for.
-        counts |= u32::from(h.refcnt) | u32::from(h.nb_segs) << 16;
-        flags |= h.ol_flags;
-    }
-    // References and segments are never 0, so if all together have no other bit than 1, each is 1.
-    counts == PLAIN && flags & raw::RB_NOT_OURS == 0
-}
-
-/// One reference, one segment.
-const PLAIN: u32 = 0x0001_0001;
-
 /// Copies packets that are not plain into buffers of their own; loses those that do not fit. Those that are left stand
-/// at the front, in order; returns how many.
+/// at the front, in order; returns how many, and how many are lost.
 #[cold]
 #[inline(never)]
-fn own(packets: &mut [NonNull<Header>], place: &Place, losses: &mut [(&'static str, u64); 2]) -> usize {
+fn own(
+    packets: &mut [NonNull<Header>],
+    place: &Place,
+    losses: &mut [(&'static str, u64); 2],
+) -> (usize, usize) {
     let pool = place.pool.raw().as_ptr();
     let mut kept = 0;
     for i in 0..packets.len() {
@@ -195,7 +146,7 @@ fn own(packets: &mut [NonNull<Header>], place: &Place, losses: &mut [(&'static s
         packets[kept] = packet;
         kept += 1;
     }
-    kept
+    (kept, packets.len() - kept)
 }
 
 /// A transmit queue.

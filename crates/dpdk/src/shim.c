@@ -144,55 +144,24 @@ int rb_tx_queue(uint16_t port, uint16_t queue, uint16_t descriptors)
 
 /* ---- packets ---- */
 
-/* The functions of a port's queues: one of DPDK's table of them, which stays where it is. */
-struct rb_ops {
-	struct rte_eth_fp_ops fp;
-};
-
-const struct rb_ops *rb_ops(uint16_t port)
+const struct rte_eth_fp_ops *rb_ops(uint16_t port)
 {
-	return (const struct rb_ops *)&rte_eth_fp_ops[port];
+	return &rte_eth_fp_ops[port];
 }
 
-static uint16_t rb_port(const struct rb_ops *ops)
+static uint16_t rb_port(const struct rte_eth_fp_ops *ops)
 {
-	return (uint16_t)(&ops->fp - rte_eth_fp_ops);
+	return (uint16_t)(ops - rte_eth_fp_ops);
 }
 
-/*
- * As rte_eth_rx_burst() and rte_eth_tx_burst(), but where a queue has no callbacks, which is nearly always, the driver's
- * function is all that is left, and it is jumped to: no registers to save across it.
- */
-
-static int rb_has(void **callbacks, size_t queue)
+uint16_t rb_rx_burst(const struct rte_eth_fp_ops *ops, uint16_t queue, struct rte_mbuf **packets, uint16_t n)
 {
-	return unlikely(__atomic_load_n(&callbacks[queue], __ATOMIC_RELAXED) != NULL);
+	return rte_eth_rx_burst(rb_port(ops), queue, packets, n);
 }
 
-static __attribute__((noinline, cold)) uint16_t
-rb_rx_burst_with_callbacks(const struct rb_ops *ops, size_t queue, struct rte_mbuf **packets, uint16_t n)
+uint16_t rb_tx_burst(const struct rte_eth_fp_ops *ops, uint16_t queue, struct rte_mbuf **packets, uint16_t n)
 {
-	return rte_eth_rx_burst(rb_port(ops), (uint16_t)queue, packets, n);
-}
-
-uint16_t rb_rx_burst(const struct rb_ops *ops, size_t queue, struct rte_mbuf **packets, uint16_t n)
-{
-	if (rb_has(ops->fp.rxq.clbk, queue))
-		return rb_rx_burst_with_callbacks(ops, queue, packets, n);
-	return ops->fp.rx_pkt_burst(ops->fp.rxq.data[queue], packets, n);
-}
-
-static __attribute__((noinline, cold)) uint16_t
-rb_tx_burst_with_callbacks(const struct rb_ops *ops, size_t queue, struct rte_mbuf **packets, uint16_t n)
-{
-	return rte_eth_tx_burst(rb_port(ops), (uint16_t)queue, packets, n);
-}
-
-uint16_t rb_tx_burst(const struct rb_ops *ops, size_t queue, struct rte_mbuf **packets, uint16_t n)
-{
-	if (rb_has(ops->fp.txq.clbk, queue))
-		return rb_tx_burst_with_callbacks(ops, queue, packets, n);
-	return ops->fp.tx_pkt_burst(ops->fp.txq.data[queue], packets, n);
+	return rte_eth_tx_burst(rb_port(ops), queue, packets, n);
 }
 
 int rb_alloc(struct rte_mempool *pool, struct rte_mbuf **packets, unsigned int n)

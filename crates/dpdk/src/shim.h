@@ -81,10 +81,11 @@ int rb_configure(uint16_t port, uint16_t rx_queues, uint16_t tx_queues, uint32_t
 int rb_rx_queue(uint16_t port, uint16_t queue, uint16_t descriptors, struct rte_mempool *pool);
 int rb_tx_queue(uint16_t port, uint16_t queue, uint16_t descriptors);
 
-struct rb_ops;
-const struct rb_ops *rb_ops(uint16_t port);
-uint16_t rb_rx_burst(const struct rb_ops *ops, size_t queue, struct rte_mbuf **packets, uint16_t n);
-uint16_t rb_tx_burst(const struct rb_ops *ops, size_t queue, struct rte_mbuf **packets, uint16_t n);
+/* The functions of a port's queues: one of DPDK's table of them, which stays where it is. */
+const struct rte_eth_fp_ops *rb_ops(uint16_t port);
+/* As rte_eth_rx_burst() and rte_eth_tx_burst(), callbacks included. */
+uint16_t rb_rx_burst(const struct rte_eth_fp_ops *ops, uint16_t queue, struct rte_mbuf **packets, uint16_t n);
+uint16_t rb_tx_burst(const struct rte_eth_fp_ops *ops, uint16_t queue, struct rte_mbuf **packets, uint16_t n);
 /* All n or none: 0, or a negative number. */
 int rb_alloc(struct rte_mempool *pool, struct rte_mbuf **packets, unsigned int n);
 /* Buffers must be direct, unshared, one segment. */

@@ -216,31 +216,25 @@ impl Batch {
         }
     }
 
-    /// What a receive function brings: `fill` gets room for at most `max` pointers and returns how many it wrote. `due`
-    /// is what the headers need before anybody looks at them.
+    /// What a receive function brings: `fill` gets room for at most `max` pointers and returns how many it wrote, and what
+    /// the headers need before anybody looks at them.
     ///
     /// # Safety
-    /// As for [`fill_raw`](Self::fill_raw).
-    ///
-    /// # Panics
-    /// If `fill` returns more than [`Batch::MAX`].
+    /// As for [`fill_raw`](Self::fill_raw): so `n` is no more than `fill` got room for.
     #[inline(always)]
     pub unsafe fn receive_raw(
         max: usize,
-        due: Settle,
-        fill: impl FnOnce(&mut [MaybeUninit<NonNull<Header>>]) -> usize,
+        fill: impl FnOnce(&mut [MaybeUninit<NonNull<Header>>]) -> (usize, Settle),
     ) -> Batch {
         let mut frame = frame::take();
         let room = &mut frame.packets[..max.min(MAX)];
         let asked = room.len();
         // SAFETY: Packet is a transparent NonNull<Header>, so the slots have the same layout.
         let raw = unsafe { std::slice::from_raw_parts_mut(room.as_mut_ptr().cast(), asked) };
-        let n = fill(raw);
-        // A number, not `asked`, which would have to be kept over the call.
-        assert!(n <= MAX, "fill returned more packets than a batch holds");
+        let (n, due) = fill(raw);
+        debug_assert!(n <= asked, "fill returned more packets than it was asked for");
         if n == 0 {
-            frame::recycle(frame);
-            return Batch::empty();
+            return Batch::without_any(frame);
         }
         (frame.len, frame.mac) = (n, 0);
         frame.due.set(due.into());
@@ -302,6 +296,13 @@ impl Batch {
         frame.due.set(Due::NOTHING);
         frame::recycle(frame);
         (sent, Batch::empty())
+    }
+
+    /// Of a frame into which nothing came. By itself: so said, nothing needs to be kept for it over the driver's call.
+    #[inline(never)]
+    fn without_any(frame: Box<Frame>) -> Batch {
+        frame::recycle(frame);
+        Batch::empty()
     }
 
     /// What is left of a frame whose first packets are no longer ours.

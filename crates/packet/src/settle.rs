@@ -109,10 +109,10 @@ mod tests {
         });
         // SAFETY: both came from packets just now.
         unsafe {
-            Batch::receive_raw(8, due, |slots| {
+            Batch::receive_raw(8, |slots| {
                 slots[0].write(raw[0]);
                 slots[1].write(raw[1]);
-                2
+                (2, due)
             })
         }
     }

@@ -203,15 +203,11 @@ impl Engine {
             out.core.running = node;
             // Here, not for each run: it is made of five words.
             let mut up = Up { slots: &mut [], rows: &[], node };
-            let found = loop {
-                let found = run_task(&mut graph, at, &mut out, &cx, &mut up, left == timed);
-                left -= 1;
-                // Nearly always one task polls and no other is ready.
-                let alone = out.core.again && out.core.wakes.is_empty() && tasks.ready() == 0;
-                if !(found && left > 0 && alone) {
-                    break found;
-                }
-                out.core.again = false;
+            let found;
+            (found, left) = if tasks.ready() == 0 {
+                run_while_alone(&mut graph, at, &mut out, &cx, &mut up, left, timed)
+            } else {
+                (run_task(&mut graph, at, &mut out, &cx, &mut up, left == timed), left - 1)
             };
             let repeated = first - left - 1;
             tasks.repeated(node, repeated);
@@ -284,10 +280,35 @@ fn apply_wakes(core: &mut Core, tasks: &mut Tasks) {
     }
 }
 
+/// Runs a task for which no other waits, nearly always the only one that polls, until it finds nothing, or another is woken, or
+/// no runs are `left`; the one with as many left as `timed` says is timed. True if the last run found something to do, and
+/// how many runs are left.
+///
+/// By itself, so that nothing of its caller is in registers.
+#[inline(never)]
+fn run_while_alone<'a>(
+    graph: &mut Graph<'a>,
+    at: &'a NodeStats,
+    out: &mut Out<'a>,
+    cx: &Cx<'_>,
+    up: &mut Up<'_>,
+    mut left: usize,
+    timed: usize,
+) -> (bool, usize) {
+    loop {
+        let found = run_task(graph, at, out, cx, up, left == timed);
+        left -= 1;
+        if !(found && left > 0 && out.core.again && out.core.wakes.is_empty()) {
+            return (found, left);
+        }
+        out.core.again = false;
+    }
+}
+
 /// Runs a task and delivers what it emits; what it wakes is left in `wakes`. True if it found something to do.
 ///
-/// Inlined, with all that it calls, in the one place where it is called: beside a driver that fills the processor's store
-/// buffer, each store of a register costs a cycle.
+/// Inlined, with all that it calls: beside a driver that fills the processor's store buffer, each store of a register costs
+/// a cycle.
 #[inline(always)]
 fn run_task<'a>(
     graph: &mut Graph<'a>,

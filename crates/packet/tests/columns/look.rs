@@ -26,11 +26,11 @@ pub fn received_from(pool: &Pool, tags: std::ops::Range<u8>, due: Settle) -> Bat
         .collect();
     // SAFETY: all came from packets just now.
     unsafe {
-        Batch::receive_raw(raw.len(), due, |slots| {
+        Batch::receive_raw(raw.len(), |slots| {
             slots.iter_mut().zip(&raw).for_each(|(slot, raw)| {
                 slot.write(*raw);
             });
-            raw.len()
+            (raw.len(), due)
         })
     }
 }
