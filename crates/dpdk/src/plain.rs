@@ -5,14 +5,17 @@ use crate::raw;
 use packet::Header;
 use std::ptr::NonNull;
 
-/// True if all packets from the driver are plain. Their headers are live and the caller's.
+/// True if all packets from the driver are plain.
 ///
 /// References and segments are never 0, so if all together have no other bit than 1, each is 1.
+///
+/// # Safety
+/// The headers are live and the caller's.
 #[cfg(target_arch = "x86_64")]
 #[inline(always)]
-pub(crate) fn are_plain(packets: &[NonNull<Header>]) -> bool {
+pub(crate) unsafe fn are_plain(packets: &[NonNull<Header>]) -> bool {
     use std::arch::x86_64::*;
-    // From `data_off` to `ol_flags`: what a driver must not have stored anywhere but in a reference or segment count.
+    // The sixteen bytes that are looked at begin with `data_off` and end with `ol_flags`.
     const { assert!(std::mem::offset_of!(Header, data_off) == 16) };
     const { assert!(std::mem::offset_of!(Header, refcnt) == 18 && std::mem::offset_of!(Header, nb_segs) == 20) };
     const { assert!(std::mem::offset_of!(Header, ol_flags) == 24 && align_of::<Header>() >= 16) };
@@ -32,9 +35,12 @@ pub(crate) fn are_plain(packets: &[NonNull<Header>]) -> bool {
 #[cfg(target_arch = "x86_64")]
 const MORE_THAN_ONE: u64 = 0x0000_fffe_fffe_0000;
 
-/// True if all packets from the driver are plain. Their headers are live and the caller's.
+/// True if all packets from the driver are plain.
+///
+/// # Safety
+/// The headers are live and the caller's.
 #[cfg(not(target_arch = "x86_64"))]
-pub(crate) fn are_plain(packets: &[NonNull<Header>]) -> bool {
+pub(crate) unsafe fn are_plain(packets: &[NonNull<Header>]) -> bool {
     packets.iter().all(|packet| {
         // SAFETY: as asked of the caller.
         let h = unsafe { packet.as_ref() };
@@ -57,7 +63,8 @@ mod tests {
             let header = unsafe { &mut *packets[at].as_ptr() };
             let (refcnt, nb_segs, ol_flags) = (header.refcnt, header.nb_segs, header.ol_flags);
             change(header);
-            let plain = are_plain(&packets);
+            // SAFETY: they came from their owners just now.
+            let plain = unsafe { are_plain(&packets) };
             (header.refcnt, header.nb_segs, header.ol_flags) = (refcnt, nb_segs, ol_flags);
             // SAFETY: each came from a packet, and is as it was where it matters.
             packets.into_iter().for_each(|p| unsafe { packet::Packet::from_raw(p) }.free());
@@ -70,7 +77,8 @@ mod tests {
 
     #[test]
     fn only_what_a_batch_cannot_hold_is_not_plain() {
-        assert!(are_plain(&[]));
+        // SAFETY: there are none.
+        assert!(unsafe { are_plain(&[]) });
         assert!(all_plain_with(|_| ()));
         for bit in 1..16 {
             assert!(!all_plain_with(|h| h.refcnt = 1 << bit | 1), "references {bit}");

@@ -72,7 +72,8 @@ impl DpdkRx {
             let got: &mut [NonNull<Header>] =
                 unsafe { std::slice::from_raw_parts_mut(slots.as_mut_ptr().cast(), n) };
             let due = if self.hashes { Settle::KeepHash } else { Settle::ClearHash };
-            if are_plain(got) {
+            // SAFETY: the driver gave us the packets, so their headers are live and ours.
+            if unsafe { are_plain(got) } {
                 return (n, due);
             }
             let kept;
@@ -133,7 +134,8 @@ fn own(
     let mut kept = 0;
     for i in 0..packets.len() {
         let mut packet = packets[i];
-        if !are_plain(&[packet]) {
+        // SAFETY: as in `receive`.
+        if !unsafe { are_plain(&[packet]) } {
             let mut too_long = 0;
             // SAFETY: the packet is ours; it is freed by the call.
             let copy = unsafe { raw::rb_own(pool, packet.as_ptr().cast(), &raw mut too_long) };
