@@ -127,6 +127,7 @@ proptest! {
     ) {
         let element = element(offset, if many { "100::/8 200::/8 300::/8 fe00::/8 ff00::/8" } else { ":: ff00::/8" }, "fe80::/10");
         prop_assert_eq!(element.bad_source.few_octets().is_some(), !many);
+        prop_assert!(element.bad_destination.few_octets().is_some());
         let pool = Pool::heap(128, 256);
         let (mut batch, mut want, mut faults) = (Batch::empty(), Vec::new(), Vec::new());
         for (first, length, next, octets, len) in heads {
