@@ -291,13 +291,6 @@ impl LocalRx {
         true
     }
 
-    /// [`take_in`](Self::take_in) from the only queue when more is to be done than to pass packets on. In one call, so that
-    /// nothing else has to be kept for it over the driver's.
-    #[inline(never)]
-    fn take_in_otherwise(&mut self, got: Received, cx: &Cx<'_>, out: &mut Out<'_>) -> bool {
-        self.take_in(0, got, cx, out) || self.poll_all(cx, out)
-    }
-
     /// One burst from each of several queues, or from the one that has had nothing just now: it may be finished. True if
     /// there was something.
     #[inline(never)]
@@ -405,7 +398,7 @@ impl Element for LocalRx {
         let [only] = &mut *self.queues else { return self.poll_all(cx, out) };
         let Received { batch, lost } = only.rx.rx(self.burst);
         if batch.is_empty() || lost > 0 || !self.plain {
-            return self.take_in_otherwise(Received { batch, lost }, cx, out);
+            return self.take_in(0, Received { batch, lost }, cx, out) || self.poll_all(cx, out);
         }
         let received = batch.len();
         out.emit(0, batch);
