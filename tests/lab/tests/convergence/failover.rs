@@ -16,7 +16,7 @@ const PREFIXES: u32 = 100_000;
 const LOSSES: usize = 10;
 
 /// How a way is lost.
-#[derive(Clone, Copy, PartialEq)]
+#[derive(Clone, Copy)]
 enum Loss {
     /// The neighbour's cable is pulled.
     Carrier,
@@ -65,20 +65,15 @@ fn routes(ways: &[&str]) -> String {
 fn way_of(stage: &Stage) -> Result<usize> {
     let outs = || Ok::<_, Error>([stage.packets("out1")?, stage.packets("out2")?]);
     let mut last = outs()?;
-    let n = wait_until("a way that the flow takes", LIMIT, || {
-        std::thread::sleep(Duration::from_millis(100));
+    wait_until("a way that the flow takes", LIMIT, || {
+        std::thread::sleep(Duration::from_millis(300));
         let now = outs()?;
         let [by_second, by_third] = [now[0] - last[0], now[1] - last[1]];
         last = now;
+        let way = if by_second > by_third { 2 } else { 3 };
         // A few packets beside the flow are neighbours'.
-        Ok((by_second.abs_diff(by_third) > u64::from(RATE) / 20).then_some(if by_second > by_third {
-            2
-        } else {
-            3
-        }))
-    })?;
-    std::thread::sleep(Duration::from_millis(300));
-    Ok(n)
+        Ok((by_second.abs_diff(by_third) > u64::from(RATE) / 10).then_some(way))
+    })
 }
 
 /// Both ways of all prefixes are in one group of next-hop objects, as FRR has it, or each route has them itself, as BIRD, or
