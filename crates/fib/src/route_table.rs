@@ -83,9 +83,6 @@ pub struct ApplyError<A: Address> {
     pub error: ChangeError<A>,
 }
 
-/// So many changes ahead, memory is asked for.
-const AHEAD: usize = 4;
-
 /// After a transaction of more changes than this, the memory for its notes is given back.
 const KEPT: usize = 1024;
 
@@ -146,13 +143,7 @@ impl<A: Address> RouteTable<A> {
             state.rib.prefetch(prefix);
         }
         for (index, change) in changes.iter().enumerate() {
-            let ahead = |count: usize| changes.get(index + count).and_then(RouteChange::prefix);
-            if let Some(prefix) = ahead(2 * AHEAD) {
-                state.rib.prefetch_slot(prefix);
-            }
-            if let Some(prefix) = ahead(AHEAD) {
-                state.rib.prefetch(prefix);
-            }
+            state.rib.prefetch_ahead(|count| changes.get(index + count).and_then(RouteChange::prefix));
             if let Err(error) = state.change(change) {
                 state.take_back();
                 state.next_hops.take_back();
@@ -231,6 +222,16 @@ impl<A: Address> RouteTable<A> {
     pub fn get(&self, prefix: Prefix<A>) -> Option<Route<A>> {
         let state = self.state();
         state.rib.get(prefix).and_then(|hop| state.route(prefix, hop))
+    }
+
+    /// The next hops that the routes of exactly these prefixes have: faster than one by one.
+    pub fn next_hops_of(&self, prefixes: &[Prefix<A>]) -> Vec<Option<NextHop>> {
+        let State { rib, next_hops, .. } = &*self.state();
+        let next_hop = |(index, prefix): (usize, &Prefix<A>)| {
+            rib.prefetch_ahead(|count| prefixes.get(index + count).copied());
+            rib.get(*prefix).and_then(|hop| next_hops.get(hop))
+        };
+        prefixes.iter().enumerate().map(next_hop).collect()
     }
 
     /// All routes as they are now, in the order of their prefixes.
@@ -413,6 +414,9 @@ mod tests {
                 for route in table.routes() {
                     prop_assert!(table.lookup(&reader, route.prefix.first()).is_some());
                 }
+                let prefixes: Vec<_> = changes.iter().filter_map(RouteChange::prefix).collect();
+                let one_by_one = |prefix: &Prefix<u32>| table.get(*prefix).map(|route| route.next_hop);
+                prop_assert_eq!(table.next_hops_of(&prefixes), prefixes.iter().map(one_by_one).collect::<Vec<_>>());
             }
         }
     }

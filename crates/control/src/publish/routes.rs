@@ -57,13 +57,18 @@ impl<A: In> Half<'_, A> {
         self.vrf.unwrap_or(self.routes)
     }
 
-    /// The next hop that a prefix has in the table; `shared` are those of the shared table, by number.
-    fn old(&self, prefix: Prefix<A>, shared: &[NextHop]) -> Option<NextHop> {
-        let hop = self.target().get(prefix)?.next_hop;
-        match self.vrf {
-            None => Some(hop),
-            Some(_) => shared.get(Vrf::shared(&hop)?.index()).copied(),
+    /// The next hops that these prefixes have in the table.
+    fn old(&self, prefixes: &[Prefix<A>]) -> Vec<Option<NextHop>> {
+        if self.target().is_empty() {
+            return vec![None; prefixes.len()];
         }
+        let mut hops = self.target().next_hops_of(prefixes);
+        if self.vrf.is_some() {
+            let shared = self.routes.next_hop_list();
+            let of = |hop: NextHop| shared.get(Vrf::shared(&hop)?.index()).copied();
+            hops.iter_mut().for_each(|hop| *hop = hop.and_then(of));
+        }
+        hops
     }
 
     /// Gives back the sets that the routes of a VRF lead over, which is gone.
@@ -81,13 +86,11 @@ impl<A: In> Half<'_, A> {
         // Of one publication they are in order: the rest is as good as nothing.
         some.sort_unstable();
         some.dedup();
-        let is_empty = self.target().is_empty();
-        let shared = self.vrf.map(|_| self.routes.next_hop_list()).unwrap_or_default();
+        let olds = self.old(&some);
         let mut changes = Vec::new();
         // Which of them lead to or from sets: to what instead of what.
         let mut moves: Vec<(usize, Option<NextHop>, Option<NextHop>)> = Vec::new();
-        for prefix in some {
-            let old = if is_empty { None } else { self.old(prefix, &shared) };
+        for (prefix, old) in some.into_iter().zip(olds) {
             let new = view.next_hop(prefix);
             match new {
                 new if new == old => continue,

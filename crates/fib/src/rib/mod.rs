@@ -24,6 +24,9 @@ use slots::{Listed, Slots};
 use trie::{Root, Routes};
 use wanted::Wanted;
 
+/// So many steps ahead, memory is asked for.
+const AHEAD: usize = 4;
+
 /// The routes of one family: at most one next hop for each prefix.
 ///
 /// Cloning takes constant time: clones share what neither has changed since, so a clone serves as a snapshot, and
@@ -88,6 +91,18 @@ impl<A: Address> Rib<A> {
     pub(crate) fn prefetch_slot(&self, prefix: Prefix<A>) {
         if let Some(slots) = self.slots(prefix) {
             slots.prefetch(prefix);
+        }
+    }
+
+    /// Asks for what [`get`](Rib::get), [`insert`](Rib::insert) and [`remove`](Rib::remove) will look at soon: `ahead` says
+    /// whose turn it is after so many others.
+    #[inline]
+    pub(crate) fn prefetch_ahead(&self, ahead: impl Fn(usize) -> Option<Prefix<A>>) {
+        if let Some(prefix) = ahead(2 * AHEAD) {
+            self.prefetch_slot(prefix);
+        }
+        if let Some(prefix) = ahead(AHEAD) {
+            self.prefetch(prefix);
         }
     }
 
