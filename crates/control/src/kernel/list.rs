@@ -111,6 +111,12 @@ impl List {
 
     /// The kernel has removed this route of the prefix.
     pub fn remove(&mut self, gone: &Entry, ipv6: bool) {
+        if let List::One((only, _)) = self
+            && only.is_same(gone)
+        {
+            *self = List::Empty;
+            return;
+        }
         self.change(|list| remove(list, gone, ipv6));
     }
 

@@ -2,6 +2,7 @@
 
 use fib::{Address, Family, Prefix};
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 use std::iter::Peekable;
 
 /// Slots that come together.
@@ -64,9 +65,16 @@ impl<A: Address, V> Prefixes<A, V> {
         self.map(prefix)?.get(&prefix)
     }
 
-    /// The same, to be changed.
-    pub fn get_mut(&mut self, prefix: Prefix<A>) -> Option<&mut V> {
-        self.map_mut(prefix)?.get_mut(&prefix)
+    /// Changes what there is of this prefix, and takes it out if `change` says that it may go. False if there is nothing.
+    pub fn reduce(&mut self, prefix: Prefix<A>, change: impl FnOnce(&mut V) -> bool) -> bool {
+        let Some(Entry::Occupied(mut entry)) = self.map_mut(prefix).map(|map| map.entry(prefix)) else {
+            return false;
+        };
+        if change(entry.get_mut()) {
+            entry.remove();
+            self.len -= usize::from(slot(prefix).is_some());
+        }
+        true
     }
 
     /// The same; if there is nothing of it, the default is there from now on.
@@ -84,13 +92,6 @@ impl<A: Address, V> Prefixes<A, V> {
             *len += 1;
             V::default()
         })
-    }
-
-    /// Takes out what there is of this prefix.
-    pub fn remove(&mut self, prefix: Prefix<A>) -> Option<V> {
-        let old = self.map_mut(prefix)?.remove(&prefix);
-        self.len -= usize::from(old.is_some() && slot(prefix).is_some());
-        old
     }
 
     /// Takes out all for which `stays` is false.
@@ -154,11 +155,22 @@ mod tests {
 
     proptest! {
         #[test]
-        fn it_is_a_map_in_order(steps in prop::collection::vec((prefix(), 0..4u8), 0..200)) {
+        fn it_is_a_map_in_order(steps in prop::collection::vec((prefix(), 0..5u8), 0..200)) {
             let (mut map, mut expected) = (Prefixes::default(), BTreeMap::new());
             for (n, (prefix, kind)) in steps.into_iter().enumerate() {
                 match kind {
-                    0 => prop_assert_eq!(map.remove(prefix), expected.remove(&prefix)),
+                    0 => prop_assert_eq!(map.reduce(prefix, |_| true), expected.remove(&prefix).is_some()),
+                    2 => {
+                        let change = |value: &mut usize| {
+                            *value /= 2;
+                            *value == 0
+                        };
+                        let (had, goes) = (expected.get_mut(&prefix).map(change)).map_or((false, false), |goes| (true, goes));
+                        if goes {
+                            expected.remove(&prefix);
+                        }
+                        prop_assert_eq!(map.reduce(prefix, change), had);
+                    }
                     1 if n % 7 == 0 => {
                         map.retain(|_, value: &mut usize| value.is_multiple_of(2));
                         expected.retain(|_, value| value.is_multiple_of(2));
@@ -169,8 +181,6 @@ mod tests {
                     }
                 }
                 prop_assert_eq!((map.get(prefix), map.is_empty()), (expected.get(&prefix), expected.is_empty()));
-                let same = map.get_mut(prefix).map(|value| *value);
-                prop_assert_eq!(same, expected.get(&prefix).copied());
             }
             prop_assert!(map.iter().eq(expected.iter().map(|(prefix, value)| (*prefix, value))));
             prop_assert_eq!(map.len + map.short.len(), expected.len());

@@ -66,10 +66,12 @@ impl<A: Address> Routes<A> {
         let new = Entry::of(route);
         let table = self.tables.entry(id).or_default();
         if action == Action::Remove {
-            let Some(list) = table.get_mut(prefix) else { return };
-            list.remove(&new, A::FAMILY == Family::Ipv6);
-            if list.is_empty() {
-                table.remove(prefix);
+            let remove = |list: &mut List| {
+                list.remove(&new, A::FAMILY == Family::Ipv6);
+                list.is_empty()
+            };
+            if !table.reduce(prefix, remove) {
+                return;
             }
         } else {
             let list = table.get_or_default(prefix);
@@ -90,7 +92,7 @@ impl<A: Address> Routes<A> {
         let (id, prefix) = (route.table, route.prefix);
         let table = self.tables.entry(id).or_default();
         if action == Action::Remove {
-            if table.remove(prefix).is_none() {
+            if !table.reduce(prefix, |_| true) {
                 return;
             }
         } else {
