@@ -1,10 +1,9 @@
 //! What the ports themselves say: they are in a network namespace of their own, where their carriers come and go.
 
-use crate::link::DATAGRAM;
 use crate::netlink::request::{Topic, dump};
 use crate::netlink::wire::Messages;
 use crate::netlink::{Action, Message, decode};
-use crate::socket::{NetlinkSocket, Read};
+use crate::socket::{DATAGRAM, NetlinkSocket, Read};
 use std::collections::HashMap;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};

@@ -4,14 +4,11 @@ use crate::netlink::make::{VethEnd, new_veth};
 use crate::netlink::request::{self, LinkChange, Topic, dump, set_link};
 use crate::netlink::wire::{Messages, Raw};
 use crate::netlink::{Action, Address, Link, Message, decode};
-use crate::socket::{NetlinkSocket, Read};
+use crate::socket::{DATAGRAM, NetlinkSocket, Read};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use std::io;
 use std::net::IpAddr;
 use std::os::fd::AsFd;
-
-/// Room for one datagram: the kernel uses at most 32 KiB.
-pub(crate) const DATAGRAM: usize = 64 * 1024;
 
 /// The interfaces of the current network namespace.
 ///

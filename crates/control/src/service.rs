@@ -16,12 +16,11 @@ use self::zebra::Zebra;
 use crate::cables::Cables;
 use crate::fpm::Session;
 use crate::kernel::{Follower, Model};
-use crate::link::DATAGRAM;
 use crate::netlink::request::{self, LinkChange};
 use crate::netlink::wire::Messages;
 use crate::publish::{Publisher, Tables};
 use crate::replicate::{Log, Reclaim};
-use crate::socket::{GROUPS, NetlinkSocket, Read};
+use crate::socket::{DATAGRAM, GROUPS, Inbox, NetlinkSocket, Read};
 use epoch::Reader;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::eventfd::{EfdFlags, EventFd};
@@ -35,8 +34,6 @@ use std::time::{Duration, Instant};
 
 /// So long it reads without publishing.
 const READ_FOR: Duration = Duration::from_millis(5);
-/// Datagrams between two looks at the clock.
-const READ_AT_ONCE: u32 = 16;
 /// How often it asks the kernel to confirm neighbours that nobody has spoken with: the kernel does not see what the
 /// workers send.
 const CONFIRM: Duration = Duration::from_secs(20);
@@ -209,7 +206,7 @@ impl Control {
     }
 
     fn run(mut self) {
-        let mut reader = Reader::new();
+        let (mut reader, mut inbox) = (Reader::new(), Inbox::default());
         let mut more = true;
         while !reader.offline(|| self.wait(more)) {
             let shared = self.shared.clone();
@@ -219,7 +216,7 @@ impl Control {
                 self.publisher.set_port(port, twin);
             }
             self.read_cables();
-            self.read_netlink(kernel);
+            self.read_netlink(kernel, &mut inbox);
             let now = self.now();
             if let Some((zebra, frr)) = self.zebra.as_mut().zip(frr.as_mut()) {
                 zebra.read(frr, now, READ_FOR, &mut self.buffer);
@@ -307,16 +304,12 @@ impl Control {
         }
     }
 
-    fn read_netlink(&mut self, model: &mut Model) {
+    fn read_netlink(&mut self, model: &mut Model, inbox: &mut Inbox) {
         let begun = self.now();
-        let mut now = begun;
-        for n in 1u32.. {
-            // The clock costs more than many a message.
-            if n.is_multiple_of(READ_AT_ONCE) {
-                now = self.now();
-                if now - begun >= READ_FOR {
-                    break;
-                }
+        loop {
+            let now = self.now();
+            if now - begun >= READ_FOR {
+                break;
             }
             if let Some(request) = self.follower.request(model, now)
                 && self.socket.send(&request).is_err()
@@ -324,9 +317,11 @@ impl Control {
                 // As if the answer had been lost.
                 self.follower.overrun();
             }
-            match self.socket.read(&mut self.buffer) {
-                Ok(Read::Bytes(len)) => {
-                    for raw in Messages::new(self.buffer.get(..len).unwrap_or_default()) {
+            // Those of a dump are long: one at a time stays in the cache until it has been taken.
+            let most = if self.follower.is_synced() { Inbox::MOST } else { 1 };
+            match self.socket.read_some(inbox, most) {
+                Ok(Read::Bytes(_)) => {
+                    for raw in inbox.datagrams().flat_map(Messages::new) {
                         match raw {
                             Ok(raw) => self.follower.take(&raw, model, now),
                             Err(_) => self.follower.counts.malformed += 1,

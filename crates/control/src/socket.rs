@@ -2,15 +2,48 @@
 
 use nix::errno::Errno;
 use nix::sys::socket::{
-    AddressFamily, MsgFlags, NetlinkAddr, SockFlag, SockProtocol, SockType, bind, recv, send, setsockopt,
-    socket, sockopt,
+    AddressFamily, MsgFlags, MultiHeaders, NetlinkAddr, SockFlag, SockProtocol, SockType, bind, recv,
+    recvmmsg, send, setsockopt, socket, sockopt,
 };
-use std::io;
+use std::io::{self, IoSliceMut};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 
 /// Groups to listen to: interfaces, neighbours, addresses and routes of both families, next-hop objects (group n is bit
 /// n − 1).
 pub const GROUPS: u32 = 1 | 1 << 2 | 1 << 4 | 1 << 6 | 1 << 8 | 1 << 10 | 1 << 31;
+
+/// Room for one datagram: the kernel uses at most 32 KiB.
+pub const DATAGRAM: usize = 64 * 1024;
+/// From one datagram in the buffer to the next: they do not begin in the same places of a cache.
+const STRIDE: usize = DATAGRAM + 256;
+
+/// Room for datagrams that are read together.
+#[derive(Debug)]
+pub struct Inbox {
+    headers: MultiHeaders<()>,
+    buffer: Vec<u8>,
+    lengths: Vec<usize>,
+}
+
+impl Default for Inbox {
+    fn default() -> Inbox {
+        Inbox {
+            headers: MultiHeaders::preallocate(Inbox::MOST, None),
+            buffer: vec![0; Inbox::MOST * STRIDE],
+            lengths: Vec::with_capacity(Inbox::MOST),
+        }
+    }
+}
+
+impl Inbox {
+    /// So many it has room for.
+    pub const MOST: usize = 32;
+
+    /// What was read last.
+    pub fn datagrams(&self) -> impl Iterator<Item = &[u8]> {
+        self.buffer.chunks(STRIDE).zip(&self.lengths).filter_map(|(datagram, len)| datagram.get(..*len))
+    }
+}
 
 /// A socket to the kernel's routing subsystem, unless it says otherwise. Reads do not block.
 #[derive(Debug)]
@@ -62,6 +95,24 @@ impl NetlinkSocket {
     pub fn send(&self, request: &[u8]) -> io::Result<()> {
         send(self.0.as_raw_fd(), request, MsgFlags::empty())?;
         Ok(())
+    }
+
+    /// Reads `most` datagrams, or as many as are there and have room, in one call; tells how many bytes they have.
+    ///
+    /// # Errors
+    /// Those of the system.
+    pub fn read_some(&self, inbox: &mut Inbox, most: usize) -> io::Result<Read> {
+        let Inbox { headers, buffer, lengths } = inbox;
+        lengths.clear();
+        let parts = buffer.chunks_mut(STRIDE).take(most);
+        let mut room: Vec<_> = parts.map(|part| [IoSliceMut::new(part)]).collect();
+        match recvmmsg(self.0.as_raw_fd(), headers, &mut room, MsgFlags::empty(), None) {
+            Ok(results) => lengths.extend(results.map(|result| result.bytes)),
+            Err(Errno::EAGAIN | Errno::EINTR) => return Ok(Read::Nothing),
+            Err(Errno::ENOBUFS) => return Ok(Read::Overrun),
+            Err(errno) => return Err(errno.into()),
+        }
+        Ok(Read::Bytes(lengths.iter().sum()))
     }
 
     /// Reads one datagram.
