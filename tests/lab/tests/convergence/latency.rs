@@ -64,7 +64,7 @@ impl Scene {
         let (pending, over) = (Mutex::new(Pending::new()), AtomicBool::new(false));
         let lock = || pending.lock().unwrap_or_else(PoisonError::into_inner);
         let before = self.ours.handle.status().netlink;
-        let processor = control_time();
+        let (processor, stolen) = (control_time(), stolen_time());
         let tables = &self.ours.tables;
         let (mut times, reached) = std::thread::scope(|scope| {
             let watcher = scope.spawn(|| watch(tables, &lock, &over));
@@ -79,7 +79,8 @@ impl Scene {
         times.sort_unstable();
         let events = (after.messages - before.messages) as f64;
         let each = (control_time() - processor).as_secs_f64() / events * 1e6;
-        Ok(Seen { reached, times, overruns: after.overruns - before.overruns, each })
+        let stolen = stolen_time().saturating_sub(stolen);
+        Ok(Seen { reached, times, overruns: after.overruns - before.overruns, each, stolen })
     }
 
     /// The same several times, and what is to be told of it.
@@ -93,17 +94,18 @@ impl Scene {
         let p99 = sorted(all.iter().map(|seen| milliseconds(seen.part(0.99))).collect());
         let each = sorted(all.iter().map(|seen| seen.each).collect());
         let overruns: u64 = all.iter().map(|seen| seen.overruns).sum();
+        let runs: Vec<String> = all.iter().map(Seen::told).collect();
         let whole = Seen::joined(all);
         println!(
-            "{mode:?}, {}, {:>6.0} to {:>6.0} events a second: {:.2} ms in the middle, p99 {:.2} ms, longest {:.2} ms; p99 of {TIMES} \
-             runs from {:.2} ms, {:.2} ms in the middle; {:.2} us of the thread's processor time each; {overruns} overruns",
+            "{mode:?}, {}, {:>6.0} to {:>6.0} events a second: {:.2} ms in the middle, p99 {:.2} ms, longest {:.2} ms; p99 of \
+             each second {} ms, {:.2} ms in the middle; {:.2} us of the thread's processor time each; {overruns} overruns",
             if out == Told::Again { "told again" } else { "by the kernel" },
             reached[0],
             reached[TIMES - 1],
             milliseconds(whole.part(0.5)),
             milliseconds(whole.part(0.99)),
             milliseconds(whole.part(1.0)),
-            p99[0],
+            runs.join(" "),
             p99[TIMES / 2],
             each[TIMES / 2],
         );
@@ -131,12 +133,20 @@ struct Seen {
     overruns: u64,
     /// Microseconds of processor time of the control thread for an event.
     each: f64,
+    /// Processor time that the host of this machine gave to others.
+    stolen: Duration,
 }
 
 impl Seen {
     /// The time that this share of the markers did not take longer than.
     fn part(&self, share: f64) -> Duration {
         self.times.get(((self.times.len().max(1) - 1) as f64 * share) as usize).copied().unwrap_or_default()
+    }
+
+    /// Its p99, with what the host took away.
+    fn told(&self) -> String {
+        let p99 = format!("{:.1}", milliseconds(self.part(0.99)));
+        if self.stolen.is_zero() { p99 } else { format!("{p99} ({} stolen)", self.stolen.as_millis()) }
     }
 
     fn joined(all: Vec<Seen>) -> Seen {
@@ -160,6 +170,14 @@ fn control_time() -> Duration {
         text.split_whitespace().next().and_then(|time| time.parse::<u64>().ok())
     };
     Duration::from_nanos(tasks.filter_map(of).sum())
+}
+
+/// Processor time that the host has given to others instead of this machine, if it says so.
+fn stolen_time() -> Duration {
+    const TICK: Duration = Duration::from_millis(10);
+    let text = std::fs::read_to_string("/proc/stat").unwrap_or_default();
+    let ticks = text.lines().next().and_then(|all| all.split_whitespace().nth(8)?.parse::<u32>().ok());
+    TICK * ticks.unwrap_or_default()
 }
 
 /// How long each marker took to be in the tables, until no more come.
