@@ -6,6 +6,7 @@ use std::net::IpAddr;
 use std::num::NonZeroU32;
 
 use crate::simd::results::results_in;
+use foldhash::fast::RandomState;
 use serde::{Serialize, Serializer};
 
 /// The number of a next hop in its [`NextHops`].
@@ -104,7 +105,7 @@ pub struct TooManyNextHops;
 pub struct NextHops {
     list: Vec<NextHop>,
     /// Those that are not retired.
-    index: HashMap<NextHop, NextHopId>,
+    index: HashMap<NextHop, NextHopId, RandomState>,
     /// Numbers to be given again, the one that has waited longest first.
     free: VecDeque<NextHopId>,
     /// What was given a number since the last [`take_new`](Self::take_new), with what the number stood for before.
@@ -132,8 +133,8 @@ impl NextHops {
     /// As [`intern`](Self::intern), but rather a [free](Self::free) number than one that has never been. Whoever asks
     /// sees to it that nobody takes it for what it was.
     pub(crate) fn intern_anew(&mut self, hop: NextHop) -> Result<NextHopId, TooManyNextHops> {
-        if self.index.contains_key(&hop) {
-            return self.intern(hop);
+        if let Some(id) = self.find(hop) {
+            return Ok(id);
         }
         match self.free.pop_front() {
             Some(id) => {

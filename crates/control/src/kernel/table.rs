@@ -5,6 +5,7 @@ use super::list::{Entry, List};
 use super::prefixes::Prefixes;
 use crate::netlink::{Action, Route};
 use fib::{Address, Family, Prefix};
+use foldhash::fast::RandomState;
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 
@@ -28,7 +29,7 @@ pub struct Routes<A: Address> {
 /// Each distinct entry once: a million routes have a few dozen.
 #[derive(Clone, Debug, Default)]
 struct Entries {
-    all: HashSet<Arc<Entry>>,
+    all: HashSet<Arc<Entry>, RandomState>,
     last: Option<Arc<Entry>>,
     used: usize,
 }

@@ -112,7 +112,8 @@ impl<A: In> Half<'_, A> {
             _ => None,
         };
         let mut hops: Vec<NextHop> = changes.iter().filter_map(set).collect();
-        // Neighbours in the table mostly have the same.
+        // Many prefixes lead to few next hops.
+        hops.sort_unstable();
         hops.dedup();
         let given = self.routes.numbers_given();
         // Numbers, and what frames to them begin with, before routes. Those that there are no numbers for fail below.
