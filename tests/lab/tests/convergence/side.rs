@@ -67,6 +67,11 @@ impl Ours {
         })
     }
 
+    /// Bytes of changes that are kept for whoever follows; there is a bound.
+    pub fn kept(&self) -> u64 {
+        self.log.as_ref().map_or(0, |log| log.ring().size().1 as u64)
+    }
+
     /// As [`wait`](Self::wait), by comparing every IPv4 route.
     pub fn has_same_routes(&self) -> bool {
         self.log.as_ref().is_none_or(|log| log.tables().routes4.routes() == self.tables.routes4.routes())
