@@ -41,8 +41,6 @@ pub struct Outcome {
     pub rate: f64,
     /// Microseconds from leaving the prober to coming back, in order.
     pub micros: Vec<f64>,
-    /// The router's account of its cycles; `None` of testpmd.
-    pub cycles: Option<Cycles>,
 }
 
 /// Cycles of the time-stamp counter, by `show runtime`.
@@ -172,6 +170,35 @@ pub fn play(
     destination: &str,
     time: Duration,
 ) -> Result<Outcome, String> {
+    Ok(play_between(bench, subject, rate, destination, time, |_| Ok(()))?.0)
+}
+
+/// The same of a router, with its account of its cycles. Times are not to be had beside it: whoever asks for the account is
+/// one more program on the processors of the other two.
+///
+/// # Errors
+/// As [`play`].
+pub fn play_counted(
+    bench: &Bench<'_>,
+    router: &Subject,
+    rate: u64,
+    destination: &str,
+    time: Duration,
+) -> Result<(f64, Cycles), String> {
+    let ask = |program: &Program| runtime(bench, program.id());
+    let (outcome, [before, after]) = play_between(bench, router, rate, destination, time, ask)?;
+    Ok((outcome.rate, after.since(before)))
+}
+
+/// As [`play`], with what `look` finds before and after.
+fn play_between<T>(
+    bench: &Bench<'_>,
+    subject: &Subject,
+    rate: u64,
+    destination: &str,
+    time: Duration,
+    look: impl Fn(&Program) -> Result<T, String>,
+) -> Result<(Outcome, [T; 2]), String> {
     let &[own, other, ..] = &bench.cores[..] else {
         return Err("it needs two processors".to_owned());
     };
@@ -179,18 +206,13 @@ pub fn play(
     let prober = Prober::start(bench, other, rate, destination, folder.path())?;
     let program = Program::start(&start(bench, subject, own, folder.path()))?;
     pause(WARM_UP)?;
-    let is_router = matches!(subject, Subject::Router(..));
-    let cycles = || is_router.then(|| runtime(bench, program.id())).transpose();
-    let (began, before, cycles_before) = (Instant::now(), program.packets()?, cycles()?);
+    let (began, sent_before, before) = (Instant::now(), program.packets()?.sent, look(&program)?);
     pause(time)?;
-    let (after, cycles_after, took) = (program.packets()?, cycles()?, began.elapsed());
+    let (sent, after, took) = (program.packets()?.sent, look(&program)?, began.elapsed());
     // The subject goes first: a prober that is left alone ends in good order.
     drop(program);
-    Ok(Outcome {
-        rate: (after.sent - before.sent) as f64 / took.as_secs_f64(),
-        micros: prober.end()?,
-        cycles: cycles_after.zip(cycles_before).map(|(after, before)| after.since(before)),
-    })
+    let rate = (sent - sent_before) as f64 / took.as_secs_f64();
+    Ok((Outcome { rate, micros: prober.end()? }, [before, after]))
 }
 
 fn start<'a>(bench: &Bench<'_>, subject: &Subject, core: usize, folder: &'a Path) -> Start<'a> {
@@ -265,7 +287,7 @@ mod tests {
         let back = [(100, [0, 1]), (second + 4000, [0, 3]), (second + 2010, [0, 1]), (second + 9000, [9, 9])];
         assert_eq!(times(&sent, &back), [2.0, 4.0]);
         assert_eq!(times(&sent, &[]), Vec::<f64>::new());
-        let outcome = Outcome { rate: 0.0, micros: (0..=100).map(f64::from).collect(), cycles: None };
+        let outcome = Outcome { rate: 0.0, micros: (0..=100).map(f64::from).collect() };
         assert_eq!(
             [0.0, 0.5, 0.99, 1.0].map(|part| outcome.percentile(part)),
             [0.0, 50.0, 99.0, 100.0].map(Some)

@@ -1,6 +1,6 @@
 //! Figures at loads below the most: latency, cycles against offered load (paper 1, Fig. 9), batching (its Table 1).
 
-use crate::duet::{Outcome, Subject, play};
+use crate::duet::{Outcome, Subject, play, play_counted};
 use crate::pairs::{Bench, Patience, measure};
 use crate::plan::{Group, Hops, Plan, plans};
 use crate::value::{Measured, Target};
@@ -115,12 +115,13 @@ pub fn load(bench: &Bench<'_>, patience: Patience) -> Result<Vec<Measured>, Stri
         let rate = if at == 100 { 0 } else { (most * f64::from(at) / 100.0) as u64 };
         let (mut cost, mut empty, mut mpps) = (Vec::new(), Vec::new(), Vec::new());
         for _ in 0..patience.pairs {
-            let outcome = play(bench, &router, rate, &destination, patience.time)?;
-            let cycles =
-                outcome.cycles.filter(|cycles| cycles.packets > 0.0).ok_or("no packet was forwarded")?;
+            let (forwarded, cycles) = play_counted(bench, &router, rate, &destination, patience.time)?;
+            if cycles.packets <= 0.0 {
+                return Err("no packet was forwarded".to_owned());
+            }
             cost.push(cycles.busy / cycles.packets);
             empty.push(100.0 * cycles.empty / (cycles.busy + cycles.empty));
-            mpps.push(outcome.rate / 1e6);
+            mpps.push(forwarded / 1e6);
         }
         figures.add(Some(at), ("router", "cycles per packet, without empty polls", "cycles"), cost, None);
         figures.add(Some(at), ("router", "cycles in empty polls", "%"), empty, None);
