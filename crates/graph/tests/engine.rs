@@ -4,6 +4,9 @@ mod common;
 
 use common::build;
 use graph::{Engine, SECOND};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
 
 fn numbers(range: std::ops::Range<u32>) -> String {
     range.map(|n| n.to_string()).collect::<Vec<_>>().join(" ")
@@ -140,19 +143,24 @@ fn packets_are_handed_to_the_home_of_an_element() {
 fn workers_on_threads_lose_nothing() {
     let mut t = build("Source(20000) -> Spread -> Pass -> s :: Sink;", 2, 32).unwrap();
     let engines = std::mem::take(&mut t.engines);
-    let threads: Vec<_> = engines
-        .into_iter()
-        .map(|mut engine| {
-            std::thread::spawn(move || {
-                let mut quiet = 0;
-                while quiet < 2000 {
-                    quiet = if engine.round().useful { 0 } else { quiet + 1 };
-                    std::thread::yield_now();
-                }
-                engine
-            })
+    // One that has nothing to do for a while may yet be sent something: all go on until everything is through, or never will.
+    let over = Arc::new(AtomicBool::new(false));
+    let work = |mut engine: Engine| {
+        let over = over.clone();
+        std::thread::spawn(move || {
+            while !over.load(Ordering::Acquire) {
+                engine.round();
+                std::thread::yield_now();
+            }
+            engine
         })
-        .collect();
+    };
+    let threads: Vec<_> = engines.into_iter().map(work).collect();
+    let begun = Instant::now();
+    while t.router.balance() != (20_000, 20_000, 0) && begun.elapsed() < Duration::from_secs(60) {
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    over.store(true, Ordering::Release);
     t.engines = threads.into_iter().map(|h| h.join().unwrap()).collect::<Vec<Engine>>();
     t.run();
     let mut counts = [0; 256];
