@@ -20,7 +20,7 @@ use crate::netlink::request::{self, LinkChange};
 use crate::netlink::wire::Messages;
 use crate::publish::{Publisher, Tables};
 use crate::replicate::{Log, Reclaim};
-use crate::socket::{DATAGRAM, GROUPS, Inbox, NetlinkSocket, Read};
+use crate::socket::{GROUPS, Inbox, NetlinkSocket, Read};
 use epoch::Reader;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::eventfd::{EfdFlags, EventFd};
@@ -107,7 +107,6 @@ pub struct Control {
     start: Instant,
     confirmed: Duration,
     asked: Duration,
-    buffer: Vec<u8>,
 }
 
 impl Control {
@@ -195,7 +194,6 @@ impl Control {
             start: Instant::now(),
             confirmed: Duration::ZERO,
             asked: Duration::ZERO,
-            buffer: vec![0; DATAGRAM],
         };
         let thread = thread::Builder::new().name("control".to_owned()).spawn(move || control.run())?;
         Ok(Handle::new(shared, wake, thread))
@@ -219,7 +217,7 @@ impl Control {
             self.read_netlink(kernel, &mut inbox);
             let now = self.now();
             if let Some((zebra, frr)) = self.zebra.as_mut().zip(frr.as_mut()) {
-                zebra.read(frr, now, READ_FOR, &mut self.buffer);
+                zebra.read(frr, now, READ_FOR);
             }
             self.confirm(kernel);
             self.rounds += 1;
@@ -317,7 +315,7 @@ impl Control {
                 // As if the answer had been lost.
                 self.follower.overrun();
             }
-            // Those of a dump are long: one at a time stays in the cache until it has been taken.
+            // Those of a dump have hundreds of routes each: as many of them would take longer than `READ_FOR`.
             let most = if self.follower.is_synced() { Inbox::MOST } else { 1 };
             match self.socket.read_some(inbox, most) {
                 Ok(Read::Bytes(_)) => {

@@ -7,10 +7,14 @@ use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::time::{Duration, Instant};
 
+/// Bytes that are read at once.
+const AT_ONCE: usize = 64 * 1024;
+
 /// A socket that listens, and the connection if there is one.
 pub(super) struct Zebra {
     listener: TcpListener,
     connection: Option<(TcpStream, Session)>,
+    buffer: Vec<u8>,
 }
 
 impl Zebra {
@@ -21,7 +25,7 @@ impl Zebra {
     pub fn open(address: SocketAddr) -> io::Result<Zebra> {
         let listener = TcpListener::bind(address)?;
         listener.set_nonblocking(true)?;
-        Ok(Zebra { listener, connection: None })
+        Ok(Zebra { listener, connection: None, buffer: vec![0; AT_ONCE] })
     }
 
     /// What to wait for.
@@ -30,8 +34,8 @@ impl Zebra {
         [self.listener.as_fd()].into_iter().chain(connection)
     }
 
-    /// Takes in what has come, for so long at most. `buffer` is what is read at once.
-    pub fn read(&mut self, model: &mut Model, now: Duration, most: Duration, buffer: &mut [u8]) {
+    /// Takes in what has come, for so long at most.
+    pub fn read(&mut self, model: &mut Model, now: Duration, most: Duration) {
         // A new connection takes the place of the old one: zebra has been restarted.
         if let Ok((stream, _)) = self.listener.accept()
             && stream.set_nonblocking(true).is_ok()
@@ -44,10 +48,10 @@ impl Zebra {
             if begun.elapsed() >= most {
                 break true;
             }
-            match stream.read(buffer) {
+            match stream.read(&mut self.buffer) {
                 Ok(0) => break false,
                 Ok(len) => {
-                    let bytes = buffer.get(..len).unwrap_or_default();
+                    let bytes = self.buffer.get(..len).unwrap_or_default();
                     if let Err(error) = session.feed(bytes, model, now) {
                         eprintln!("warning: FPM: {error}; the connection is closed");
                         break false;
@@ -104,7 +108,9 @@ mod tests {
 
     impl Rig {
         fn new() -> Rig {
-            Rig { zebra: Zebra::open(([127, 0, 0, 1], 0).into()).unwrap(), model: Model::default() }
+            let zebra = Zebra::open(([127, 0, 0, 1], 0).into()).unwrap();
+            // Messages come in parts.
+            Rig { zebra: Zebra { buffer: vec![0; 100], ..zebra }, model: Model::default() }
         }
 
         fn connect(&self) -> TcpStream {
@@ -114,7 +120,7 @@ mod tests {
         /// Reads until it is so.
         fn read_until(&mut self, now: Duration, is_so: impl Fn(&Rig) -> bool) {
             while !is_so(self) {
-                self.zebra.read(&mut self.model, now, SECOND, &mut [0; 100]);
+                self.zebra.read(&mut self.model, now, SECOND);
                 thread::yield_now();
             }
         }
