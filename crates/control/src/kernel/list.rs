@@ -111,6 +111,7 @@ impl List {
 
     /// The kernel has removed this route of the prefix.
     pub fn remove(&mut self, gone: &Entry, ipv6: bool) {
+        // Nearly always; no vector for it.
         if let List::One((only, _)) = self
             && only.is_same(gone)
         {
