@@ -16,6 +16,7 @@ pub mod kernel;
 pub mod link;
 pub mod netlink;
 pub mod offload;
+mod priority;
 mod publish;
 pub mod replicate;
 mod service;

@@ -18,6 +18,7 @@ use crate::fpm::Session;
 use crate::kernel::{Follower, Model};
 use crate::netlink::request::{self, LinkChange};
 use crate::netlink::wire::Messages;
+use crate::priority;
 use crate::publish::{Publisher, Tables};
 use crate::replicate::{Log, Reclaim};
 use crate::socket::{GROUPS, Inbox, NetlinkSocket, Read};
@@ -204,6 +205,7 @@ impl Control {
     }
 
     fn run(mut self) {
+        priority::raise();
         let (mut reader, mut inbox) = (Reader::new(), Inbox::default());
         let mut more = true;
         while !reader.offline(|| self.wait(more)) {

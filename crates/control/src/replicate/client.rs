@@ -5,6 +5,7 @@ use super::log::Waker;
 use super::message::Message;
 use super::replica::{Answer, Counts, Replica};
 use super::tls::{Identity, IdentityError, server_name};
+use crate::priority;
 use crate::publish::Tables;
 use nix::sys::eventfd::{EfdFlags, EventFd};
 use rustls::pki_types::ServerName;
@@ -178,6 +179,7 @@ struct Follower {
 
 impl Follower {
     fn run(mut self) {
+        priority::raise();
         let mut pause = FIRST_PAUSE;
         for address in self.control.clone().into_iter().cycle() {
             if self.shared.stops() {

@@ -9,6 +9,7 @@ use super::message::{Hello, Message, VERSION};
 use super::nodes::NodeStatus;
 use super::tls::{Identity, is_named};
 use super::wire::ProtocolError;
+use crate::priority;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::eventfd::{EfdFlags, EventFd};
 use rustls::{ServerConfig, ServerConnection};
@@ -216,6 +217,8 @@ fn serve(tcp: TcpStream, peer: SocketAddr, shared: &Shared) {
         Ok(begun) => begun,
         Err(error) => return shared.refuse(format!("{peer}: {error}")),
     };
+    // Not for whoever has not shown a certificate.
+    priority::raise();
     let name = greeting.name.clone();
     let mut connection = Connection { shared, name: &name, session: 0, waker };
     let ended = connection.run(&mut channel, &greeting);

@@ -7,10 +7,11 @@ use control::replicate::Log;
 use control::replicate::apart::{ChannelError, Side};
 use control::{Cables, Control, Handle, Settings, Source, Status};
 use nix::sched::{CloneFlags, setns};
-use nix::sys::prctl::set_pdeathsig;
+use nix::sys::prctl::{set_name, set_pdeathsig};
 use nix::sys::signal::Signal;
 use nix::unistd::getppid;
 use serde::{Deserialize, Serialize};
+use std::ffi::CStr;
 use std::fs::File;
 use std::io::{self, Read};
 use std::net::SocketAddr;
@@ -21,6 +22,8 @@ use std::time::{Duration, Instant};
 
 /// The command that such a process runs; nobody types it.
 pub const COMMAND: &str = "control-side";
+/// What `top` shows of it.
+const PROCESS_NAME: &CStr = c"control-side";
 /// A thread that has not looked around for so long hangs; it does so once a second.
 const HANGS: Duration = Duration::from_secs(30);
 
@@ -68,6 +71,8 @@ pub fn run() -> Result<(), Reported> {
     let task: Task = serde_json::from_slice(&text)
         .map_err(|e| failed(format_args!("{COMMAND} is started by `routebricks router`: {e}")))?;
     set_pdeathsig(Signal::SIGKILL).map_err(failed)?;
+    // It was started from a link of the kernel's, whose name says nothing.
+    set_name(PROCESS_NAME).map_err(failed)?;
     if getppid().as_raw() != task.router {
         return Err(failed("the router is gone"));
     }

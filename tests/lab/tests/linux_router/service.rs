@@ -110,6 +110,43 @@ fn a_service_manager_hears_that_it_is_ready_lives_and_ends() -> Result<()> {
     hear(&heard, "STOPPING=1").map(drop)
 }
 
+/// The priorities of the threads of a process that are called this.
+fn priorities(process: u64, name: &str) -> Result<Vec<i32>> {
+    let what = || format!("look at the threads of {process}");
+    let mut priorities = Vec::new();
+    for task in fs::read_dir(format!("/proc/{process}/task")).cannot(what)? {
+        let stat = fs::read_to_string(task.cannot(what)?.path().join("stat")).cannot(what)?;
+        let fields = stat.split_once('(').and_then(|(_, rest)| rest.rsplit_once(')'));
+        let Some((comm, rest)) = fields else { continue };
+        // Fields are counted from 1, and the name is the second.
+        let nice = rest.split_whitespace().nth(19 - 3).and_then(|nice| nice.parse::<i32>().ok());
+        priorities.extend(nice.filter(|_| comm == name));
+    }
+    Ok(priorities)
+}
+
+#[test]
+fn routes_go_before_packets_and_all_else() -> Result<()> {
+    if netns::skipped() {
+        return Ok(());
+    }
+    let stage = Stage::started_by(2, &[], |_| capabilities())?;
+    stage.wait_for_ping(0, "10.2.0.2", true)?;
+    let router = u64::from(stage.router.process().id());
+    let control = stage.router.control()?["pid"].as_u64().ok_or_else(|| Error::new("no control side"))?;
+    let workers = priorities(router, "worker0")?;
+    if workers != [0] {
+        println!("skipped: the tests were started with a priority, {workers:?}");
+        return stage.end();
+    }
+    let of = |process, name| priorities(process, name);
+    assert_eq!(
+        [of(router, "supervisor")?, of(control, "control")?, of(control, "control-side")?],
+        [[-5], [-5], [-5]]
+    );
+    stage.end()
+}
+
 /// The flags of a port that is back in Linux: a veth, not the twin.
 fn flags(stage: &Stage, port: &str) -> Result<Option<String>> {
     let shown = stage.inside.output("ip", &["-o", "link", "show", port])?.stdout;

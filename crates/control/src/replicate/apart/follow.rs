@@ -1,6 +1,7 @@
 //! The end of the router process.
 
 use super::pipe::Pipe;
+use crate::priority;
 use crate::replicate::channel::ChannelError;
 use crate::replicate::client::ALIVE;
 use crate::replicate::log::Waker;
@@ -47,7 +48,7 @@ impl Reins {
 }
 
 /// Makes in the tables of `replica` what a control process says, until that ends, says nothing for a while, or somebody
-/// pulls at the reins, which is no error. `tell` is called with the reports, and how far the tables have come if they are whole.
+/// pulls at the reins, which is no error. The calling thread goes before others from now on. `tell` is called with the reports, and how far the tables have come if they are whole.
 ///
 /// # Errors
 /// Why it has ended. The tables stay as they are.
@@ -57,6 +58,7 @@ pub fn follow(
     reins: &Reins,
     mut tell: impl FnMut(Option<&[u8]>, Option<u64>),
 ) -> Result<(), ChannelError> {
+    priority::raise();
     let mut pipe = Pipe::new(stream)?;
     pipe.out().extend(replica.hello_anew("router"));
     let (mut heard, mut said, mut acknowledged, mut synced) = (Instant::now(), Instant::now(), 0, false);

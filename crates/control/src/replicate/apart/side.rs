@@ -1,6 +1,7 @@
 //! The end of the control process.
 
 use super::pipe::Pipe;
+use crate::priority;
 use crate::publish::Tables;
 use crate::replicate::change::Topic;
 use crate::replicate::channel::ChannelError;
@@ -57,11 +58,12 @@ impl Side {
 
     /// Sends the router what changes, from when the tables are [whole](Log::set_ready), until the router is gone. Some
     /// times a second, and when the router has everything for the first time, it says what `report` says; `None` stops it
-    /// from saying that it lives.
+    /// from saying that it lives. The calling thread goes before others from now on.
     ///
     /// # Errors
     /// Always, why it has ended: [`Closed`](ChannelError::Closed) when the router is gone.
     pub fn serve(mut self, mut report: impl FnMut() -> Option<Vec<u8>>) -> Result<(), ChannelError> {
+        priority::raise();
         let log = self.log.clone();
         log.ring().wake(&self.waker);
         let (oldest, newest) = self.versions;
