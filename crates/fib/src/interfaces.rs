@@ -11,6 +11,7 @@
 mod watch;
 
 use std::fmt;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
 use epoch::{PerWorker, Reader, Table, Tally};
@@ -319,6 +320,8 @@ pub struct Interfaces {
     workers: usize,
     /// Routes of VRFs are looked up in.
     is_read: bool,
+    /// For which of them is counted.
+    counts_routes: AtomicBool,
 }
 
 impl Interfaces {
@@ -327,7 +330,13 @@ impl Interfaces {
 
     /// No interface is known; so many workers will count frames.
     pub fn new(workers: usize) -> Interfaces {
-        Interfaces { map: Table::default(), known: Mutex::default(), workers, is_read: true }
+        Interfaces {
+            map: Table::default(),
+            known: Mutex::default(),
+            workers,
+            is_read: true,
+            counts_routes: AtomicBool::new(false),
+        }
     }
 
     /// The same where no worker is: nothing is counted, and routes of VRFs are only kept ([`Unread`]).
@@ -337,7 +346,17 @@ impl Interfaces {
 
     /// A VRF without routes, for interfaces of these.
     pub fn vrf(&self, name: &str, table: u32) -> Arc<Vrf> {
-        Arc::new(if self.is_read { Vrf::new(name, table) } else { Vrf::with(name, table, Unread, Unread) })
+        let vrf = if self.is_read { Vrf::new(name, table) } else { Vrf::with(name, table, Unread, Unread) };
+        if self.counts_routes.load(Ordering::Relaxed) {
+            vrf.routes4.count_routes(self.workers, RangeTree::new);
+            vrf.routes6.count_routes(self.workers, RangeTree::new);
+        }
+        Arc::new(vrf)
+    }
+
+    /// Of VRFs that come from now on [is counted](RouteTable::count_routes) for which routes they are looked up.
+    pub fn count_routes(&self) {
+        self.counts_routes.store(true, Ordering::Relaxed);
     }
 
     /// What is known now.

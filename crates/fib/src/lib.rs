@@ -19,6 +19,8 @@
 //! The RIB beside it holds 20 MB (IPv4). A million routes are parsed from text and built into a [`Dir24_8`] in less than 0.4 s on one
 //! core (`cargo bench -p fib`).
 //!
+//! [`RouteCounts`] say how many packets each route was looked up for, if someone [wants](RouteTable::count_routes) to know.
+//!
 //! [`Adjacencies`] say what a frame to each next hop begins with and where it leaves.
 //!
 //! A [`HopGroup`] spreads flows over several next hops, by weight, and moves as few as possible when they change. To the
@@ -46,6 +48,7 @@ mod radix;
 mod random;
 mod range_tree;
 mod rib;
+mod route_counts;
 mod route_file;
 mod route_table;
 mod simd;
@@ -71,6 +74,7 @@ pub use radix::Radix;
 pub use random::Random;
 pub use range_tree::RangeTree;
 pub use rib::{Iter, Rib};
+pub use route_counts::{RouteCount, RouteCounts};
 pub use route_file::{LineError, MAX_ERRORS, ReadError, RouteError, RouteFile, RouteFileErrors};
 pub use route_table::{
     ApplyError, ChangeError, Route, RouteChange, RouteEvent, RouteSnapshot, RouteTable, RouteWatch,

@@ -4,7 +4,7 @@ mod numbered;
 
 use std::fmt;
 use std::sync::atomic::{Ordering, fence};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use epoch::{Padded, Reader, Table};
 use serde::Serialize;
@@ -13,6 +13,7 @@ use crate::lookup::{Fib, MemoryPart};
 use crate::next_hop::{NextHop, NextHopId, NextHops, TooManyNextHops};
 use crate::prefix::{Address, Prefix};
 use crate::rib::Rib;
+use crate::route_counts::RouteCounts;
 pub use numbered::{RouteEvent, RouteSnapshot, RouteWatch, UnknownNumber};
 
 /// A route: packets for these addresses go there. Printed as `prefix [gateway] port`.
@@ -93,6 +94,7 @@ pub struct RouteTable<A: Address> {
     next_hops: Table<Vec<NextHop>>,
     /// Readers must keep the line with the fields above.
     state: Padded<Mutex<State<A>>>,
+    counts: OnceLock<Arc<RouteCounts<A>>>,
 }
 
 /// What only writers look at.
@@ -129,7 +131,26 @@ impl<A: Address> RouteTable<A> {
                 given: 0,
                 watch: None,
             })),
+            counts: OnceLock::new(),
         }
+    }
+
+    /// Counts for which routes the table is looked up from now on, by so many workers; see [`RouteCounts`]. Numbers of routes
+    /// are looked up in what `fib` makes, which must be empty. The first call decides.
+    pub fn count_routes<F: Fib<A> + 'static>(
+        &self,
+        workers: usize,
+        fib: impl FnOnce() -> F,
+    ) -> Arc<RouteCounts<A>> {
+        let state = self.state();
+        let new = || Arc::new(RouteCounts::new(workers, Box::new(fib()), &state.rib));
+        self.counts.get_or_init(new).clone()
+    }
+
+    /// What was counted, if anything is.
+    #[inline]
+    pub fn counts(&self) -> Option<&RouteCounts<A>> {
+        self.counts.get().map(|counts| &**counts)
     }
 
     /// Makes all `changes` in their order, or none of them.
@@ -153,6 +174,10 @@ impl<A: Address> RouteTable<A> {
         // Next hops before the routes to them: see `next_hops`.
         self.publish_numbers(state);
         self.fib.update(&state.rib, &state.changed);
+        if let Some(counts) = self.counts() {
+            let flushes = changes.iter().any(|change| matches!(change, RouteChange::Flush));
+            counts.follow(&state.rib, &state.changed, flushes);
+        }
         state.tell_routes(flushed.as_ref());
         // Not the next time: an undone flush would be a whole table.
         state.undo.clear();
@@ -254,6 +279,7 @@ impl<A: Address> RouteTable<A> {
     pub fn memory(&self) -> Vec<MemoryPart> {
         let mut parts = self.fib.memory();
         parts.push(MemoryPart { part: "rib", bytes: self.state().rib.memory_bytes() });
+        parts.extend(self.counts().map(RouteCounts::memory).into_iter().flatten());
         parts
     }
 

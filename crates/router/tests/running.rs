@@ -21,8 +21,12 @@ struct Running {
 
 impl Running {
     fn start() -> Running {
+        Running::with(ENDLESS)
+    }
+
+    fn with(config: &str) -> Running {
         let dir = tempfile::tempdir().unwrap();
-        let mut child = command(dir.path(), &["run", "-e", ENDLESS]);
+        let mut child = command(dir.path(), &["run", "-e", config]);
         child.env("XDG_RUNTIME_DIR", dir.path()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let child = child.spawn().unwrap();
         let of_root = Path::new("/run/routebricks");
@@ -110,6 +114,23 @@ fn show_looks_into_a_running_router() {
     let (code, socket) = running.terminate();
     assert_eq!(code, Some(0));
     assert!(!socket.exists());
+}
+
+#[test]
+fn routes_are_shown_with_what_was_counted() {
+    let running = Running::with(
+        "InfiniteSource(DATA \\<4500001400000000 4011a6e9 0a000001 0a010203>, LIMIT 5, STOP false) -> MarkIPHeader(0) -> GetIPAddress(16)
+           -> RouteCounter(rt) -> rt :: DirectIPLookup(10.0.0.0/8 0, 10.1.0.0/16 10.9.9.9 0) -> Discard;
+         Idle -> other :: LookupIP6Route(::/0 0) -> Discard;",
+    );
+    let shown = "element  VRF  prefix       gateway   port  interface  MTU  packets  bytes\n\
+                 rt       -    10.0.0.0/8   -            0  -          -          0      0\n\
+                 rt       -    10.1.0.0/16  10.9.9.9     0  -          -          5    100\n\
+                 other    -    ::/0         -            0  -          -          -      -\n";
+    assert_eq!(running.show(&["routes"]), did(0, shown, ""));
+    let rows: Value = serde_json::from_str(&running.show(&["routes", "--json"]).out).unwrap();
+    let counts = |row: usize| (rows["rows"][row]["packets"].as_u64(), rows["rows"][row]["bytes"].as_u64());
+    assert_eq!([counts(0), counts(1), counts(2)], [(Some(0), Some(0)), (Some(5), Some(100)), (None, None)]);
 }
 
 #[test]

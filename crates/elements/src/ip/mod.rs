@@ -4,6 +4,7 @@ mod addresses;
 mod check_ip_header;
 mod check_ip_header2;
 mod check_reverse_path;
+mod counted;
 mod dec_ip_ttl;
 mod direct_ip_lookup;
 mod fix_ip_src;
@@ -19,6 +20,7 @@ pub(crate) mod options;
 mod radix_ip_lookup;
 mod reverse_path;
 pub(crate) mod route_arg;
+mod route_counter;
 pub(crate) mod routes;
 pub(crate) mod scope;
 mod static_ip_lookup;
@@ -29,6 +31,7 @@ pub(crate) use addresses::AddressSet;
 pub use check_ip_header::CheckIPHeader;
 pub use check_ip_header2::CheckIPHeader2;
 pub use check_reverse_path::CheckReversePath;
+pub use counted::{Counted, Destination};
 pub use dec_ip_ttl::DecIPTTL;
 pub use direct_ip_lookup::DirectIPLookup;
 pub use fix_ip_src::FixIPSrc;
@@ -42,6 +45,7 @@ pub use mark_ip_header::MarkIPHeader;
 pub use radix_ip_lookup::RadixIPLookup;
 pub use reverse_path::{ReversePath, Source};
 pub(crate) use route_arg::Gateway;
+pub use route_counter::RouteCounter;
 pub(crate) use scope::interfaces;
 pub use static_ip_lookup::StaticIPLookup;
 
@@ -59,5 +63,6 @@ pub(crate) static CLASSES: &[&dyn AnyClass] = &[
     &of::<LinearIPLookup>(),
     &of::<MarkIPHeader>(),
     &of::<RadixIPLookup>(),
+    &of::<RouteCounter>(),
     &of::<StaticIPLookup>(),
 ];

@@ -3,7 +3,7 @@
 
 use super::route_arg::{self, RouteAddress, RouteArg};
 use super::scope::{Scope, interfaces};
-use fib::{Route, RouteChange, RouteTable, Vrf};
+use fib::{Route, RouteChange, RouteCount, RouteCounts, RouteTable, Vrf};
 use graph::{Args, ConfigErrors, Configure, Handlers, value};
 use std::fmt::Write;
 use std::path::PathBuf;
@@ -102,6 +102,28 @@ impl<A: RouteAddress> Routes<A> {
         }
         text
     }
+
+    /// What was counted for each route, a line each: prefix, packets, bytes.
+    fn counts(&self) -> String {
+        self.table.counts().map_or(String::new(), |counts| counts.counts().iter().map(count).collect())
+    }
+
+    /// The same of all VRFs, with name and table of the VRF before it.
+    fn vrf_counts(&self) -> String {
+        let mut text = String::new();
+        for vrf in self.scope.iter().flat_map(Scope::vrfs) {
+            for one in vrf.routes::<A>().counts().into_iter().flat_map(RouteCounts::counts) {
+                let _ = write!(text, "{} {} {}", vrf.name, vrf.table, count(&one));
+            }
+        }
+        text
+    }
+}
+
+/// Prefix, packets, bytes.
+fn count<A: RouteAddress>(one: &RouteCount<A>) -> String {
+    let wide = A::WIDTHS.0;
+    format!("{:<wide$} {} {}\n", one.prefix.to_string(), one.packets, one.bytes)
 }
 
 /// Prefix, gateway or `-`, port.
@@ -120,6 +142,8 @@ pub(crate) fn handlers<C: 'static, A: RouteAddress>(
 ) {
     h.read("table", move |c| routes(c).text());
     h.read("vrfs", move |c| routes(c).vrfs());
+    h.read("counts", move |c| routes(c).counts());
+    h.read("vrf_counts", move |c| routes(c).vrf_counts());
     h.read("count", move |c| routes(c).table.len().to_string());
     h.read_with("lookup", move |c, address| routes(c).lookup(address));
     if !changeable {

@@ -5,6 +5,7 @@ use epoch::Reader;
 use fib::{InVrf, InterfaceMap, Interfaces, NextHopId, RouteTable, Vrf};
 use graph::{Args, Configure};
 use packet::{Batch, Packet};
+use std::ops::Range;
 use std::sync::Arc;
 
 /// What the arguments `INTERFACES` and `PORT` say.
@@ -68,6 +69,27 @@ impl Scope {
         let hops = &mut hops[..addresses.len()];
         self.lookup(shared, reader, batch, addresses, hops);
         NextHopId::in_bits(batch.columns().next_hops).copy_from_slice(hops);
+    }
+
+    /// Calls `take` for packets behind each other that are looked up in the same routes, with these: `None` = those that all
+    /// share.
+    pub fn each_run(
+        &self,
+        reader: &Reader,
+        packets: &[Packet],
+        mut take: impl FnMut(Option<&Vrf>, Range<usize>),
+    ) {
+        let map = self.interfaces.read(reader);
+        if let Some(port) = self.port {
+            return take(map.vrf(port), 0..packets.len());
+        }
+        let vrf_of = |packet: &Packet| map.vrf(self.interface(packet));
+        let table = |packet: &Packet| vrf_of(packet).map(|vrf| vrf.table);
+        let mut begin = 0;
+        for run in packets.chunk_by(|a, b| table(a) == table(b)) {
+            take(run.first().and_then(vrf_of), begin..begin + run.len());
+            begin += run.len();
+        }
     }
 
     /// The packets of each VRF at once.

@@ -23,6 +23,8 @@
 //! | `table` | r | all routes, a line each: prefix, gateway or `-`, port |
 //! | `vrfs` | r | the routes of all VRFs, a line each: name and table of the VRF, then as in `table` |
 //! | `count` | r | number of routes |
+//! | `counts` | r | behind a `RouteCounter`: what was counted for each route, a line each: prefix, packets, bytes |
+//! | `vrf_counts` | r | the same of all VRFs, with name and table of the VRF before it |
 //! | `lookup` | r | with an address as parameter: `port [gateway]`; -1 where no route leads |
 //!
 //! # Losses

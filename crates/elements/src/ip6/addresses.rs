@@ -4,7 +4,7 @@ use graph::{ArgError, FromArg, Text};
 use lang::args::{Ipv6Prefix, Words};
 use packet::lanes::Lanes;
 use packet::wire::ipv6::{HEADER_LEN, Ipv6};
-use packet::{Packet, anno};
+use packet::{Batch, Packet, anno};
 
 /// Where the packet goes: its destination annotation or, where none is set, the destination address in its header; 0 if
 /// there is neither.
@@ -17,6 +17,15 @@ pub(crate) fn destination(packet: &mut Packet) -> u128 {
         return annotation(packet);
     }
     packet.network_head_mut::<HEADER_LEN>().map_or(0, |head| Ipv6::of(head).destination())
+}
+
+/// The [`destination`]s of all packets of a batch.
+#[inline(always)]
+pub(crate) fn destinations(batch: &mut Batch, addresses: &mut [u128]) {
+    if !batch.network_heads(|i, head| addresses[i] = Ipv6::of(head).destination()) {
+        let packets = batch.iter_mut().zip(addresses);
+        packets.for_each(|(packet, address)| *address = destination(packet));
+    }
 }
 
 #[cold]

@@ -27,6 +27,8 @@
 //! | `table` | r | all routes, a line each: prefix, gateway or `-`, port |
 //! | `vrfs` | r | the routes of all VRFs, a line each: name and table of the VRF, then as in `table` |
 //! | `count` | r | number of routes |
+//! | `counts` | r | behind an `IP6RouteCounter`: what was counted for each route, a line each: prefix, packets, bytes |
+//! | `vrf_counts` | r | the same of all VRFs, with name and table of the VRF before it |
 //! | `lookup` | r | with an address as parameter: `port [gateway]`; -1 where no route leads |
 //! | `add` | w | adds a route; fails if its prefix has one |
 //! | `set` | w | adds a route in place of the one that its prefix may have |
@@ -47,7 +49,7 @@
 //! // rt.count = 2
 //! ```
 
-use super::addresses::{destination, set_destination};
+use super::addresses::{destinations, set_destination};
 use crate::ip::routes::{self, Routes};
 use crate::ip::send_all;
 use fib::{Adjacency, NextHop, NextHopId, RangeTree, RouteTable};
@@ -55,7 +57,6 @@ use graph::{
     Args, Class, ConfigErrors, Configure, Cx, Element, Handlers, Initialize, LocalCx, Loss, NodeId, Out,
     Spec, State, Way,
 };
-use packet::wire::ipv6::Ipv6;
 use packet::{Batch, Packet};
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -159,10 +160,7 @@ impl Element for LocalLookupIP6Route {
         let LookupIP6Route { routes, one_output } = &*self.shared;
         let n = batch.len();
         let addresses = &mut self.addresses[..n];
-        if !batch.network_heads(|i, head| addresses[i] = Ipv6::of(head).destination()) {
-            let packets = batch.iter_mut().zip(&mut *addresses);
-            packets.for_each(|(packet, address)| *address = destination(packet));
-        }
+        destinations(&mut batch, addresses);
         match &routes.scope {
             None => {
                 let hops = NextHopId::in_bits(batch.columns().next_hops);

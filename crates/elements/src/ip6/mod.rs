@@ -12,6 +12,7 @@ mod icmp6_ping_responder;
 mod ip6_encap;
 mod ip6_fragmenter;
 mod ip6_mirror;
+mod ip6_route_counter;
 mod lookup_ip6_route;
 mod mark_ip6_header;
 #[cfg(test)]
@@ -31,6 +32,7 @@ pub use icmp6_ping_responder::ICMP6PingResponder;
 pub use ip6_encap::IP6Encap;
 pub use ip6_fragmenter::IP6Fragmenter;
 pub use ip6_mirror::IP6Mirror;
+pub use ip6_route_counter::IP6RouteCounter;
 pub use lookup_ip6_route::LookupIP6Route;
 pub(crate) use lookup_ip6_route::table_of;
 pub use mark_ip6_header::MarkIP6Header;
@@ -48,6 +50,7 @@ pub(crate) static CLASSES: &[&dyn AnyClass] = &[
     &of::<IP6Encap>(),
     &of::<IP6Fragmenter>(),
     &of::<IP6Mirror>(),
+    &of::<IP6RouteCounter>(),
     &of::<LookupIP6Route>(),
     &of::<MarkIP6Header>(),
     &of::<SetIP6Address>(),

@@ -80,6 +80,9 @@ impl<A: Address> RouteTable<A> {
         }
         if !state.changed.is_empty() {
             self.fib.update(&state.rib, &state.changed);
+            if let Some(counts) = self.counts() {
+                counts.follow(&state.rib, &state.changed, false);
+            }
             state.tell_routes(None);
         }
         Ok(())

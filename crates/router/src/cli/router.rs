@@ -53,6 +53,10 @@ pub struct RouterArgs {
     #[arg(long)]
     redirects: bool,
 
+    /// Count packets and bytes of each route, for `show routes`; costs a second look-up of each packet
+    #[arg(long)]
+    count_routes: bool,
+
     /// Where the control side runs [default: process]
     #[arg(long, value_name = "MODE")]
     control: Option<Mode>,
@@ -83,6 +87,7 @@ impl RouterArgs {
             fpm: self.fpm.or(file.fpm),
             rpf: self.rpf.or(file.rpf),
             redirects: self.redirects || file.redirects,
+            count_routes: self.count_routes || file.count_routes,
             control: self.control.or(file.control),
             http: self.http.or(file.http),
             punt: file.punt,

@@ -33,6 +33,8 @@ pub struct Settings {
     pub rpf: Option<ReversePath>,
     /// Whether Linux sends redirects.
     pub redirects: bool,
+    /// Whether packets of each route are counted.
+    pub count_routes: bool,
     /// Where the control side runs.
     pub control: Option<Mode>,
     /// Where HTTP is served.
@@ -43,8 +45,8 @@ pub struct Settings {
     pub eal: Vec<String>,
 }
 
-const SETTINGS: [&str; 10] =
-    ["ports", "workers", "cpus", "fpm", "rpf", "redirects", "control", "http", "eal", "punt"];
+const SETTINGS: [&str; 11] =
+    ["ports", "workers", "cpus", "fpm", "rpf", "redirects", "count_routes", "control", "http", "eal", "punt"];
 const KINDS: [&str; 3] = ["protocols", "neighbours", "others"];
 
 impl Settings {
@@ -68,7 +70,7 @@ impl Settings {
 impl Settings {
     /// What packets pass beside what all pass.
     pub fn extras(&self) -> Extras {
-        Extras { sources: self.rpf, redirects: self.redirects }
+        Extras { sources: self.rpf, redirects: self.redirects, counts: self.count_routes }
     }
 
     /// What differs from others and cannot change in a router that runs with these.
@@ -81,6 +83,7 @@ impl Settings {
             // Without it there is nothing that checks, not even something that lets all pass.
             ("rpf", self.rpf.is_some() || other.rpf.is_none_or(|mode| mode == ReversePath::Off)),
             ("redirects", self.redirects == other.redirects),
+            ("count_routes", self.count_routes == other.count_routes),
             ("control", self.control == other.control),
             ("eal", self.eal == other.eal),
         ];
@@ -103,6 +106,14 @@ fn mode(text: &str) -> Result<Mode, String> {
     Mode::from_str(text, false).map_err(|_| "process or thread".to_owned())
 }
 
+/// `true`, `false`.
+fn flag(reader: &mut Reader, name: &str, value: &Value<'_>) -> bool {
+    value.get_ref().as_bool().unwrap_or_else(|| {
+        reader.wrong_type(name, "true or false", value);
+        false
+    })
+}
+
 impl Settings {
     fn read(reader: &mut Reader, table: &DeTable<'_>) -> Settings {
         let mut settings = Settings::default();
@@ -116,10 +127,8 @@ impl Settings {
                 "cpus" => settings.cpus = reader.word("cpus", value, processors).map(|list| list.0),
                 "fpm" => settings.fpm = reader.word("fpm", value, fpm_address),
                 "rpf" => settings.rpf = reader.word("rpf", value, reverse_path),
-                "redirects" => match value.get_ref().as_bool() {
-                    Some(redirects) => settings.redirects = redirects,
-                    None => reader.wrong_type("redirects", "true or false", value),
-                },
+                "redirects" => settings.redirects = flag(reader, "redirects", value),
+                "count_routes" => settings.count_routes = flag(reader, "count_routes", value),
                 "control" => settings.control = reader.word("control", value, mode),
                 "http" => settings.http = reader.word("http", value, http_address),
                 "eal" => {
@@ -181,7 +190,7 @@ mod tests {
 
     #[test]
     fn everything_that_may_be_said() {
-        let text = "ports = ['eth1', \"eth2.100\"]\nworkers = 0x2\ncpus = '2,4-5'\nfpm = '[::1]:2620'\nrpf = 'loose'\nredirects = true\ncontrol = 'thread'\n\
+        let text = "ports = ['eth1', \"eth2.100\"]\nworkers = 0x2\ncpus = '2,4-5'\nfpm = '[::1]:2620'\nrpf = 'loose'\nredirects = true\ncount_routes = true\ncontrol = 'thread'\n\
                     http = '8080'\n\
                     eal = ['--no-huge']\n[punt]\nprotocols = 0\nneighbours = 1_000\n";
         let expected = Settings {
@@ -191,6 +200,7 @@ mod tests {
             fpm: Some("[::1]:2620".parse().unwrap()),
             rpf: Some(ReversePath::Loose),
             redirects: true,
+            count_routes: true,
             control: Some(Mode::Thread),
             http: Some("127.0.0.1:8080".parse().unwrap()),
             punt: PuntLimits { protocols: Some(0), neighbours: Some(1000), others: None },
@@ -203,7 +213,7 @@ mod tests {
     #[test]
     fn all_mistakes_at_once() {
         let text = "prots = ['eth1']\nports = ['eth1', 2, 'eth1', 'a b']\nworkers = 257\ncpus = [1]\nfpm = '::1:2620'\n\
-                    http = 'x'\neal = '-n'\nrpf = 'Loose'\ncontrol = 'none'\ntimeout = 3\nredirects = 1\n[punt]\nother = 1\nneighbours = -1\nprotocols = 'many'\n";
+                    http = 'x'\neal = '-n'\nrpf = 'Loose'\ncontrol = 'none'\ntimeout = 3\nredirects = 1\ncount_routes = 'no'\n[punt]\nother = 1\nneighbours = -1\nprotocols = 'many'\n";
         assert_eq!(
             mistakes(text),
             [
@@ -221,9 +231,10 @@ mod tests {
                 "r.toml:9:11: error: `control` is process or thread",
                 "r.toml:10:1: error: no setting `timeout`",
                 "r.toml:11:13: error: `redirects` is true or false, not an integer",
-                "r.toml:13:1: error: no kind of packets `other`; did you mean `others`?",
-                "r.toml:14:14: error: `neighbours` is a whole number from 0 to 4294967295",
-                "r.toml:15:13: error: `protocols` is a whole number from 0 to 4294967295, not a string",
+                "r.toml:12:16: error: `count_routes` is true or false, not a string",
+                "r.toml:14:1: error: no kind of packets `other`; did you mean `others`?",
+                "r.toml:15:14: error: `neighbours` is a whole number from 0 to 4294967295",
+                "r.toml:16:13: error: `protocols` is a whole number from 0 to 4294967295, not a string",
             ]
         );
         assert_eq!(mistakes("punt = 3\n"), ["r.toml:1:8: error: `punt` is a table, not an integer"]);

@@ -52,6 +52,9 @@ impl PuntLimits {
 /// What elements that check sources are called, before the number of the port: of IPv4 and IPv6, then of these with tags.
 const CHECKS: [&str; 4] = ["rpf", "rpf6_", "vrpf", "vrpf6_"];
 
+/// What elements that count packets by routes are called, in the same way.
+const COUNTERS: [&str; 4] = ["count", "count6_", "vcount", "vcount6_"];
+
 /// Which sources packets may have (uRPF, RFC 3704).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub enum ReversePath {
@@ -98,6 +101,8 @@ pub struct Extras {
     pub sources: Option<ReversePath>,
     /// A few of those that would leave by the interface that they came in by are left to Linux, which sends redirects.
     pub redirects: bool,
+    /// Packets and bytes of each route are counted.
+    pub counts: bool,
 }
 
 impl Extras {
@@ -106,6 +111,14 @@ impl Extras {
     fn check(self, [class, name, lookup, adjacencies]: [&str; 4], i: usize, from: &str) -> String {
         let (class, lookup) = (format!("{name}{i} :: {class}"), format!("{lookup}{i}"));
         self.sources.map_or(String::new(), |mode| mode.element(&class, &lookup, adjacencies, from))
+    }
+
+    /// The element `name` of this class that counts what `lookup` looks up, with an arrow behind it; nothing if none is wanted.
+    fn count(self, [class, name, lookup]: [&str; 3], i: usize, from: &str) -> String {
+        if !self.counts {
+            return String::new();
+        }
+        format!("  -> {name}{i} :: {class}({lookup}{i}, {from})\n")
     }
 
     /// The element that leaves some to Linux, if one is wanted, with an arrow before it; and that again, as what goes there.
@@ -163,6 +176,9 @@ pub fn lookup(
     let [name4, name6, ..] = CHECKS;
     let check4 = extras.check(["CheckReversePath", name4, "rt", "main"], i, &from);
     let check6 = extras.check(["CheckIP6ReversePath", name6, "rt6_", "main6"], i, &from);
+    let [count4, count6, ..] = COUNTERS;
+    let count4 = extras.count(["RouteCounter", count4, "rt"], i, &from);
+    let count6 = extras.count(["IP6RouteCounter", count6, "rt6_"], i, &from);
     let [back4, diverted4] = extras.redirects(&format!("back{i}"), "main", &format!("PORT {number}"));
     let [back6, diverted6] = extras.redirects(&format!("back6_{i}"), "main6", &format!("PORT {number}"));
     let rewrite = format!("{rewrite}UNRESOLVED {outputs}, EXPIRED {outputs}, TOO_LONG");
@@ -171,12 +187,12 @@ pub fn lookup(
         "\n// From {name}. The classifier lets IPv4 and IPv6 to the port's own address pass.\n\
          in{i} -> class{i} :: Classifier({patterns}, 12/8100, 12/88a8, -);\n\
          class{i}[0] -> CheckIPHeader(BADSRC {MARTIANS}, OFFSET 14)\n\
-         {check4}\x20 -> rt{i} :: DirectIPLookup(TABLE main, ONE_OUTPUT true, {from}){back4}\n\
+         {check4}{count4}\x20 -> rt{i} :: DirectIPLookup(TABLE main, ONE_OUTPUT true, {from}){back4}\n\
          \x20 -> next{i} :: AdjacencyRewrite(rt{i}, ADJACENCIES main, INTERFACES main, {rewrite} {long});\n\
          next{i}[{long}] -> cut{i} :: IPFragmenter(ADJACENCIES main) -> next{i};\n\
          class{i}[1], class{i}[2], class{i}[6] -> punt{i};\n\
          class{i}[3] -> CheckIP6Header(BADSRC {MARTIANS6}, OFFSET 14)\n\
-         {check6}\x20 -> rt6_{i} :: LookupIP6Route(TABLE main, ONE_OUTPUT true, {from}){back6}\n\
+         {check6}{count6}\x20 -> rt6_{i} :: LookupIP6Route(TABLE main, ONE_OUTPUT true, {from}){back6}\n\
          \x20 -> next6_{i} :: IP6AdjacencyRewrite(rt6_{i}, ADJACENCIES main6, INTERFACES main, {rewrite} {punt});\n\
          next{i}[{punt}], next6_{i}[{punt}], cut{i}[1]{diverted4}{diverted6} -> punt{i};\n",
         name = port.name,
@@ -189,7 +205,14 @@ fn tagged_lookup((i, number): (usize, usize), port: &Port, extras: Extras) -> St
     let [.., name4, name6] = CHECKS;
     let check4 = extras.check(["CheckReversePath", name4, "vrt", "main"], i, "INTERFACES main");
     let check6 = extras.check(["CheckIP6ReversePath", name6, "vrt6_", "main6"], i, "INTERFACES main");
-    let [first4, first6] = if extras.sources.is_some() { [name4, name6] } else { ["vrt", "vrt6_"] };
+    let [.., of4, of6] = COUNTERS;
+    let count4 = extras.count(["RouteCounter", of4, "vrt"], i, "INTERFACES main");
+    let count6 = extras.count(["IP6RouteCounter", of6, "vrt6_"], i, "INTERFACES main");
+    let [first4, first6] = match extras {
+        Extras { sources: Some(_), .. } => [name4, name6],
+        Extras { counts: true, .. } => [of4, of6],
+        _ => ["vrt", "vrt6_"],
+    };
     let from = format!("PORT {number}, INTERFACES main");
     let [back4, diverted4] = extras.redirects(&format!("vback{i}"), "main", &from);
     let [back6, diverted6] = extras.redirects(&format!("vback6_{i}"), "main6", &from);
@@ -197,10 +220,10 @@ fn tagged_lookup((i, number): (usize, usize), port: &Port, extras: Extras) -> St
         "// Of VLANs on {name}: with one tag, with two.\n\
          class{i}[4], class{i}[5] -> vlan{i} :: FindInterface(PORT {number}, INTERFACES main);\n\
          vlan{i}[0] -> CheckIPHeader(BADSRC {MARTIANS}, OFFSET 18)\n\
-         {check4}\x20 -> vrt{i} :: DirectIPLookup(TABLE main, ONE_OUTPUT true, INTERFACES main){back4} -> next{i};\n\
+         {check4}{count4}\x20 -> vrt{i} :: DirectIPLookup(TABLE main, ONE_OUTPUT true, INTERFACES main){back4} -> next{i};\n\
          vlan{i}[2] -> CheckIPHeader(BADSRC {MARTIANS}, OFFSET 22) -> {first4}{i};\n\
          vlan{i}[1] -> CheckIP6Header(BADSRC {MARTIANS6}, OFFSET 18)\n\
-         {check6}\x20 -> vrt6_{i} :: LookupIP6Route(TABLE main, ONE_OUTPUT true, INTERFACES main){back6} -> next6_{i};\n\
+         {check6}{count6}\x20 -> vrt6_{i} :: LookupIP6Route(TABLE main, ONE_OUTPUT true, INTERFACES main){back6} -> next6_{i};\n\
          vlan{i}[3] -> CheckIP6Header(BADSRC {MARTIANS6}, OFFSET 22) -> {first6}{i};\n\
          vlan{i}[4]{diverted4}{diverted6} -> punt{i};\n",
         name = port.name,
@@ -215,8 +238,15 @@ mod tests {
     #[test]
     fn whatever_is_wanted_it_is_a_configuration() {
         let port = |n: u8| Port::idle(&format!("eth{n}"), [2, 0, 0, 0, 0, n]);
-        for (sources, redirects) in [(None, false), (Some(ReversePath::Off), true), (None, true)] {
-            let text = text(&[port(1), port(2)], PuntLimits::default(), Extras { sources, redirects });
+        let wanted = [
+            (None, false, false),
+            (Some(ReversePath::Off), true, false),
+            (None, true, true),
+            (Some(ReversePath::Loose), false, true),
+        ];
+        for (sources, redirects, counts) in wanted {
+            let extras = Extras { sources, redirects, counts };
+            let text = text(&[port(1), port(2)], PuntLimits::default(), extras);
             let configuration = Configuration::of_text("router", text.clone()).unwrap();
             configuration.check_elements(1).unwrap();
             let count = |class: &str| text.matches(class).count();
@@ -226,6 +256,7 @@ mod tests {
                 (2 * expected, sources)
             );
             assert_eq!(count("DivertReturning("), if redirects { 8 } else { 0 });
+            assert_eq!(count(":: RouteCounter(") + count(":: IP6RouteCounter("), if counts { 8 } else { 0 });
             assert_eq!(CHECKS.map(|name| text.contains(&format!("{name}1 ::"))), [sources.is_some(); 4]);
         }
     }

@@ -2,6 +2,7 @@
 
 mod backup;
 mod control_side;
+mod counts;
 mod multipath;
 mod narrow;
 mod redirects;

@@ -87,6 +87,10 @@ pub const ROUTES: &[Column] = &[
     column("MTU", |r| text(&r["mtu_bytes"])),
 ];
 
+/// Further ones of `show routes` where packets are counted for each route.
+pub const ROUTE_COUNTS: &[Column] =
+    &[column("packets", |r| text(&r["packets"])), column("bytes", |r| text(&r["bytes"]))];
+
 /// True of routes that Linux serves itself, by a gateway that is nobody's.
 fn is_linux(row: &Value) -> bool {
     row["gateway"] == "0.0.0.0"

@@ -100,7 +100,9 @@ fn picture(args: &ShowArgs, client: &Client) -> Result<String, String> {
     if args.json {
         return Ok(json_rows(name, &rows));
     }
-    let heading: Vec<&str> = columns.iter().map(|c| c.heading).collect();
-    let cells = |row: &Value| columns.iter().map(|c| (c.cell)(row)).collect();
+    let is_counted = matches!(args.what, What::Routes) && rows.iter().any(|row| !row["packets"].is_null());
+    let columns = || columns.iter().chain(if is_counted { columns::ROUTE_COUNTS } else { &[] });
+    let heading: Vec<&str> = columns().map(|c| c.heading).collect();
+    let cells = |row: &Value| columns().map(|c| (c.cell)(row)).collect();
     Ok(super::columns(&heading, &rows.iter().map(cells).collect::<Vec<_>>()))
 }

@@ -4,12 +4,14 @@ use super::interfaces::names;
 use crate::api::client::Client;
 use fib::NextHop;
 use serde_json::{Value, json};
+use std::collections::HashMap;
 
 /// The routes of all lookup elements; of one VRF if it is named, and then once.
 pub fn routes(client: &Client, vrf: Option<&str>) -> Result<Vec<Value>, String> {
     let is_lookup = |class: &str| class != "ARPQuerier" && class != PUNT_LIMITER;
     let mut all = rows(client, is_lookup, |element| (!is_of_vlans(element)).then_some("table"), route)?;
     all.extend(rows(client, is_lookup, |element| is_of_vlans(element).then_some("vrfs"), route_of_vrf)?);
+    add_counts(client, &mut all)?;
     let names = names(client)?;
     for row in &mut all {
         if let Some(name) = row["port"].as_u64().and_then(|number| names.get(&number)) {
@@ -28,6 +30,24 @@ pub fn routes(client: &Client, vrf: Option<&str>) -> Result<Vec<Value>, String> 
         all.retain(|row| shown.iter().flatten().any(|element| *element == row["element"]));
     }
     Ok(all)
+}
+
+/// Adds what was counted for each route, if anything is.
+fn add_counts(client: &Client, routes: &mut [Value]) -> Result<(), String> {
+    let is_any = |_: &str| true;
+    let mut all = rows(client, is_any, |element| (!is_of_vlans(element)).then_some("counts"), count)?;
+    all.extend(rows(client, is_any, |element| is_of_vlans(element).then_some("vrf_counts"), count_of_vrf)?);
+    let key = |row: &Value| {
+        let text = |name: &str| row[name].as_str().map(str::to_owned);
+        (text("element"), row["table"].as_u64(), text("prefix"))
+    };
+    let counts: HashMap<_, Value> = all.into_iter().map(|row| (key(&row), row)).collect();
+    for route in routes {
+        if let Some(count) = counts.get(&key(route)) {
+            (route["packets"], route["bytes"]) = (count["packets"].clone(), count["bytes"].clone());
+        }
+    }
+    Ok(())
 }
 
 /// True of elements that look up packets of VLANs: in the same routes as others, or in those of VRFs.
@@ -77,20 +97,16 @@ fn rows(
 ) -> Result<Vec<Value>, String> {
     let mut all = Vec::new();
     for element in client.table("/handlers")? {
-        let has_table = element["handlers"].as_array().is_some_and(|h| h.iter().any(is_table));
         let (Some(name), Some(class)) = (element["element"].as_str(), element["class"].as_str()) else {
             continue;
         };
-        if has_table && of(class) {
-            let Some(handler) = handler(name) else { continue };
+        let Some(handler) = handler(name).filter(|_| of(class)) else { continue };
+        let is_it = |one: &Value| one["name"] == handler && one["read"] == true;
+        if element["handlers"].as_array().is_some_and(|handlers| handlers.iter().any(is_it)) {
             all.extend(client.read(name, handler)?.lines().filter_map(|line| row(name, line)));
         }
     }
     Ok(all)
-}
-
-fn is_table(handler: &Value) -> bool {
-    handler["name"] == "table" && handler["read"] == true
 }
 
 /// `prefix gateway port`, where `-` is no gateway.
@@ -110,9 +126,27 @@ fn route(element: &str, line: &str) -> Option<Value> {
 
 /// `VRF table`, and a route.
 fn route_of_vrf(element: &str, line: &str) -> Option<Value> {
-    let (vrf, rest) = line.split_once(' ')?;
-    let (table, rest) = rest.split_once(' ')?;
-    let mut row = route(element, rest)?;
+    of_vrf(element, line, route)
+}
+
+/// `prefix packets bytes`.
+fn count(element: &str, line: &str) -> Option<Value> {
+    let mut words = line.split_whitespace();
+    let (prefix, packets, bytes) = (words.next()?, words.next()?, words.next()?);
+    let [packets, bytes] = [packets, bytes].map(|word| word.parse::<u64>().ok());
+    Some(json!({ "element": element, "prefix": prefix, "packets": packets?, "bytes": bytes? }))
+}
+
+/// `VRF table`, and a count.
+fn count_of_vrf(element: &str, line: &str) -> Option<Value> {
+    of_vrf(element, line, count)
+}
+
+/// `VRF table`, and what `rest` reads.
+fn of_vrf(element: &str, line: &str, rest: fn(&str, &str) -> Option<Value>) -> Option<Value> {
+    let (vrf, after) = line.split_once(' ')?;
+    let (table, after) = after.split_once(' ')?;
+    let mut row = rest(element, after)?;
     row["vrf"] = json!(vrf);
     row["table"] = json!(table.parse::<u64>().ok()?);
     Some(row)
