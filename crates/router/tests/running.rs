@@ -119,9 +119,9 @@ fn show_looks_into_a_running_router() {
 #[test]
 fn routes_are_shown_with_what_was_counted() {
     let running = Running::with(
-        "InfiniteSource(DATA \\<4500001400000000 4011a6e9 0a000001 0a010203>, LIMIT 5, STOP false) -> MarkIPHeader(0) -> GetIPAddress(16)
+        "InfiniteSource(DATA \\<4500001400000000 4011a6e9 0a000001 0a010203>, LIMIT 5) -> MarkIPHeader(0) -> GetIPAddress(16)
            -> RouteCounter(rt) -> rt :: DirectIPLookup(10.0.0.0/8 0, 10.1.0.0/16 10.9.9.9 0) -> Discard;
-         Idle -> other :: LookupIP6Route(::/0 0) -> Discard;",
+         Idle -> other :: LookupIP6Route(::/0 0) -> Discard; InfiniteSource -> Discard;",
     );
     let shown = "element  VRF  prefix       gateway   port  interface  MTU  packets  bytes\n\
                  rt       -    10.0.0.0/8   -            0  -          -          0      0\n\
