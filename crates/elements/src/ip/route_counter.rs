@@ -19,11 +19,8 @@
 //! # Example
 //! ```click
 //! InfiniteSource(DATA \<4500001400000000 4011a6e9 0a000001 0a010203>, LIMIT 5) -> MarkIPHeader(0) -> GetIPAddress(16)
-//!   -> RouteCounter(rt) -> rt :: DirectIPLookup(10.0.0.0/8 0, 10.1.0.0/16 1);
-//! rt[0] -> Discard;
-//! rt[1] -> Discard;
-//! // rt.counts = 10.0.0.0/8         0 0
-//! // 10.1.0.0/16        5 100
+//!   -> RouteCounter(rt) -> rt :: DirectIPLookup(10.1.0.0/16 0) -> Discard;
+//! // rt.counts = 10.1.0.0/16        5 100
 //! ```
 
 use super::counted::{Counted, Destination};

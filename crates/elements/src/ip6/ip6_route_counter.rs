@@ -18,8 +18,7 @@
 //! # Example
 //! ```click
 //! InfiniteSource(DATA \<60000000 00003b40 20010db8000000000000000000000001 20010db8000100000000000000000002>, LIMIT 5)
-//!   -> CheckIP6Header -> IP6RouteCounter(rt) -> rt :: LookupIP6Route(2001:db8:1::/48 0);
-//! rt[0] -> Discard;
+//!   -> CheckIP6Header -> IP6RouteCounter(rt) -> rt :: LookupIP6Route(2001:db8:1::/48 0) -> Discard;
 //! // rt.counts = 2001:db8:1::/48              5 200
 //! ```
 

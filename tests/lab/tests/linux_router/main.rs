@@ -1,6 +1,7 @@
 //! `routebricks router`: Linux configures it, BIRD and FRR route it, and packets do not pass Linux.
 
 mod backup;
+mod broadcast;
 mod control_side;
 mod counts;
 mod multipath;
