@@ -80,7 +80,7 @@ fn bindings(cflags: &[String]) {
         .allowlist_function("rb_.*")
         .allowlist_function("rte_(eal_init|eal_cleanup|version)")
         .allowlist_function("rte_(thread_register|thread_unregister)")
-        .allowlist_function("rte_(pktmbuf_pool_create|mempool_free|mempool_in_use_count|mempool_avail_count)")
+        .allowlist_function("rte_(mempool_free|mempool_in_use_count|mempool_avail_count)")
         .allowlist_function("rte_(dev_probe|eal_hotplug_remove|strerror)")
         .allowlist_function(
             "rte_eth_dev_(get_port_by_name|get_name_by_port|is_valid_port|adjust_nb_rx_tx_desc)",

@@ -271,7 +271,12 @@ impl Device {
                 Some(linux.interface.clone())
             }
         };
-        match DpdkPort::start(self.name(), id, setup, interface, pool, eal) {
+        let is_xdp = matches!(&self.kind, Kind::Interface(Linux { driver: Driver::AfXdp, .. }));
+        let started = match pool.no_xdp().filter(|_| is_xdp) {
+            Some(reason) => Err(OpenError::new(format!("{}: {reason}", self.name()), "use af_packet")),
+            None => DpdkPort::start(self.name(), id, setup, interface, pool, eal),
+        };
+        match started {
             Ok(port) => {
                 close_on_exec();
                 self.port = Some(Arc::new(port));

@@ -38,6 +38,10 @@ impl Size {
 pub(crate) struct DpdkPool {
     raw: NonNull<raw::rte_mempool>,
     size: Size,
+    /// Buffers that XDP sockets could not use and nobody gets, therefore.
+    aside: usize,
+    /// Buffers that XDP sockets cannot use and that others may get.
+    beyond_xdp: usize,
     /// Buffers that went down with a driver.
     sunk: AtomicUsize,
     /// Buffers that go down with each receive queue of an XDP socket; 0 while there is none.
@@ -59,13 +63,12 @@ impl DpdkPool {
         let listener = eal.listen();
         // SAFETY: EAL runs; the name is NUL-terminated and is copied.
         let pool = unsafe {
-            raw::rte_pktmbuf_pool_create(
+            raw::rb_pool(
                 c"routebricks".as_ptr(),
                 size.buffers,
                 CACHE.min(size.buffers * 2 / 3),
                 PRIVATE_SIZE as u16,
                 size.data_room + HEADROOM,
-                -1,
             )
         };
         // SAFETY: reads a thread-local number.
@@ -83,9 +86,14 @@ impl DpdkPool {
             ));
         };
         install_foreign(&Taker);
+        let mut aside = 0;
+        // SAFETY: the pool is new, so that nobody uses any of it.
+        let beyond = unsafe { raw::rb_beyond_xdp(raw.as_ptr(), &raw mut aside) };
         Ok(DpdkPool {
             raw,
             size,
+            aside: aside as usize,
+            beyond_xdp: beyond as usize,
             sunk: AtomicUsize::new(0),
             xdp_queue: AtomicUsize::new(0),
             eal: eal.clone(),
@@ -109,6 +117,17 @@ impl DpdkPool {
     /// Buffers that somebody still owns, once all ports are closed.
     pub(crate) fn missing(&self) -> usize {
         self.in_use().saturating_sub(self.sunk.load(Ordering::Relaxed))
+    }
+
+    /// Why XDP sockets cannot use these buffers: packets in those that the kernel does not know would be lost without
+    /// anybody counting them, and receiving would cease once it had been given enough of them.
+    pub(crate) fn no_xdp(&self) -> Option<String> {
+        let (beyond, all) = (self.beyond_xdp, self.size.buffers);
+        (beyond > 0).then(|| {
+            format!(
+                "{beyond} of {all} buffers lie where XDP sockets cannot reach them (--iova-mode=va helps)"
+            )
+        })
     }
 
     pub(crate) fn raw(&self) -> NonNull<raw::rte_mempool> {
@@ -157,11 +176,12 @@ impl BufferSource for DpdkPool {
 
     fn in_use(&self) -> usize {
         // SAFETY: the pool lives as long as we do.
-        unsafe { raw::rte_mempool_in_use_count(self.raw.as_ptr()) as usize }
+        let out = unsafe { raw::rte_mempool_in_use_count(self.raw.as_ptr()) as usize };
+        out.saturating_sub(self.aside)
     }
 
     fn capacity(&self) -> usize {
-        self.size.buffers as usize
+        self.size.buffers as usize - self.aside
     }
 }
 

@@ -1,6 +1,7 @@
 #define _GNU_SOURCE
 #include <pthread.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include <rte_bus.h>
@@ -140,6 +141,110 @@ int rb_rx_queue(uint16_t port, uint16_t queue, uint16_t descriptors, struct rte_
 int rb_tx_queue(uint16_t port, uint16_t queue, uint16_t descriptors)
 {
 	return rte_eth_tx_queue_setup(port, queue, descriptors, (unsigned int)rte_eth_dev_socket_id(port), NULL);
+}
+
+/* ---- pool ---- */
+
+static void rb_free_zone(struct rte_mempool_memhdr *chunk, void *zone)
+{
+	(void)chunk;
+	rte_memzone_free(zone);
+}
+
+/* Bytes from one buffer of the pool to the next in a row. */
+static size_t rb_pitch(const struct rte_mempool *pool)
+{
+	return (size_t)pool->header_size + pool->elt_size + pool->trailer_size;
+}
+
+/* Gives an empty pool memory in one piece. A negative errno if there is no such piece. */
+static int rb_fill_row(struct rte_mempool *pool, const char *name)
+{
+	size_t size = pool->size * rb_pitch(pool) + RTE_MEMPOOL_ALIGN;
+	const struct rte_memzone *zone =
+		rte_memzone_reserve_aligned(name, size, pool->socket_id, 0, RTE_MEMPOOL_ALIGN);
+	if (zone == NULL)
+		return -rte_errno;
+	int filled = rte_mempool_populate_iova(pool, zone->addr, zone->iova, zone->len, rb_free_zone,
+					       (void *)(uintptr_t)zone);
+	if (filled <= 0) {
+		rte_memzone_free(zone);
+		return filled < 0 ? filled : -ENOMEM;
+	}
+	return (unsigned int)filled < pool->size ? -ENOMEM : 0;
+}
+
+/* The pool in one row, or NULL. */
+static struct rte_mempool *rb_row(const char *name, unsigned int n, unsigned int cache, uint16_t private_size,
+				  uint16_t room)
+{
+	struct rte_pktmbuf_pool_private form = { .mbuf_data_room_size = room, .mbuf_priv_size = private_size };
+	/* Without this flag no buffer may cross a page, so that most of one in two small pages is wasted. A row in virtual
+	 * memory is one for devices, too, where they use the same addresses. */
+	struct rte_mempool *pool =
+		rte_mempool_create_empty(name, n, (unsigned int)sizeof(struct rte_mbuf) + private_size + room, cache,
+					 sizeof(form), SOCKET_ID_ANY, RTE_MEMPOOL_F_NO_IOVA_CONTIG);
+	if (pool == NULL)
+		return NULL;
+	int error = rte_mempool_set_ops_byname(pool, rte_mbuf_best_mempool_ops(), NULL);
+	if (error == 0) {
+		rte_pktmbuf_pool_init(pool, &form);
+		error = rb_fill_row(pool, name);
+	}
+	if (error != 0) {
+		rte_mempool_free(pool);
+		rte_errno = -error;
+		return NULL;
+	}
+	rte_mempool_obj_iter(pool, rte_pktmbuf_init, NULL);
+	return pool;
+}
+
+struct rte_mempool *rb_pool(const char *name, unsigned int n, unsigned int cache, uint16_t private_size, uint16_t room)
+{
+	struct rte_mempool *pool = NULL;
+	if (rte_eal_iova_mode() == RTE_IOVA_VA)
+		pool = rb_row(name, n, cache, private_size, room);
+	if (pool == NULL)
+		pool = rte_pktmbuf_pool_create(name, n, cache, private_size, room, SOCKET_ID_ANY);
+	return pool;
+}
+
+static int rb_is_beyond(const struct rte_mempool *pool, const void *buffer)
+{
+	const char *first = STAILQ_FIRST(&pool->mem_list)->addr;
+	const char *end = (const char *)buffer + pool->elt_size;
+	return (const char *)buffer < first || end > first + pool->populated_size * rb_pitch(pool);
+}
+
+static void rb_count_beyond(struct rte_mempool *pool, void *count, void *buffer, unsigned int index)
+{
+	(void)index;
+	*(unsigned int *)count += (unsigned int)rb_is_beyond(pool, buffer);
+}
+
+unsigned int rb_beyond_xdp(struct rte_mempool *pool, unsigned int *aside)
+{
+	unsigned int beyond = 0, n = pool->populated_size;
+	*aside = 0;
+	rte_mempool_obj_iter(pool, rb_count_beyond, &beyond);
+	if (beyond == 0 || beyond > n / 16)
+		return beyond;
+	void **all = malloc(n * sizeof(*all));
+	if (all == NULL)
+		return beyond;
+	/* Past the caches, which are empty: each buffer comes once. */
+	if (rte_mempool_generic_get(pool, all, n, NULL) == 0) {
+		unsigned int kept = 0;
+		for (unsigned int i = 0; i < n; i++)
+			if (!rb_is_beyond(pool, all[i]))
+				all[kept++] = all[i];
+		rte_mempool_generic_put(pool, all, kept, NULL);
+		*aside = beyond;
+		beyond = 0;
+	}
+	free(all);
+	return beyond;
 }
 
 /* ---- packets ---- */

@@ -14,7 +14,9 @@
 #include <rte_ethdev.h>
 #include <rte_lcore.h>
 #include <rte_mbuf.h>
+#include <rte_mbuf_pool_ops.h>
 #include <rte_mempool.h>
+#include <rte_memzone.h>
 #include <rte_version.h>
 
 /* The layout of the installed struct rte_mbuf, which the Rust side compares with its own at compile time. */
@@ -86,6 +88,13 @@ const struct rte_eth_fp_ops *rb_ops(uint16_t port);
 /* As rte_eth_rx_burst() and rte_eth_tx_burst(), callbacks included. */
 uint16_t rb_rx_burst(const struct rte_eth_fp_ops *ops, uint16_t queue, struct rte_mbuf **packets, uint16_t n);
 uint16_t rb_tx_burst(const struct rte_eth_fp_ops *ops, uint16_t queue, struct rte_mbuf **packets, uint16_t n);
+/* A pool of packet buffers that lie in one row, each right behind the one before, where the addresses of devices are
+ * those of the process (IOVA as VA). Else as DPDK lays them out, where none crosses a page. NULL: see rb_errno(). */
+struct rte_mempool *rb_pool(const char *name, unsigned int n, unsigned int cache, uint16_t private_size, uint16_t room);
+/* Buffers of a pool that XDP sockets cannot use: the driver tells the kernel of as many bytes from the first buffer on
+ * as all would take in one row. Sets them aside for ever if they are few (at most one in 16) and nothing of the pool is
+ * in use: then *aside tells how many they were, and there are none. */
+unsigned int rb_beyond_xdp(struct rte_mempool *pool, unsigned int *aside);
 /* All n or none: 0, or a negative number. */
 int rb_alloc(struct rte_mempool *pool, struct rte_mbuf **packets, unsigned int n);
 /* Buffers must be direct, unshared, one segment. */

@@ -132,6 +132,38 @@ fn xdp_sockets_work_and_leave_nothing() {
 }
 
 #[test]
+fn xdp_sockets_use_every_buffer_of_the_pool() {
+    in_child("xdp_sockets_use_every_buffer_of_the_pool", || {
+        if !own_namespace() {
+            return;
+        }
+        veth("va", "vb");
+        let devices = devices(12_287, &[]);
+        claim(&devices, "af_xdp:va");
+        claim(&devices, "af_xdp:vb");
+        if let Err(error) = devices.start() {
+            assert!(!error.message.contains("cannot reach"), "{error}");
+            println!("skipped: no XDP sockets here: {error}");
+            return;
+        }
+        let ((a, mut rx_a, mut tx_a), (b, mut rx_b, mut tx_b)) =
+            (open(&devices, "af_xdp:va"), open(&devices, "af_xdp:vb"));
+        // A thread without a cache gets the buffers in turn, so that each is sent and receives several times.
+        for round in 0..600_u32 {
+            let frames: Vec<_> = (0..64).map(|i| frame(round * 64 + i, 60)).collect();
+            send(&mut *tx_a, packets(&devices.pool(), &frames));
+            assert!(receive(&mut *rx_b, 64, ours) == frames, "{round}");
+            send(&mut *tx_b, packets(&devices.pool(), &frames));
+            assert!(receive(&mut *rx_a, 64, ours) == frames, "{round}");
+        }
+        let waiting = devices.pool().in_use();
+        drop((a, rx_a, tx_a, b, rx_b, tx_b));
+        assert!(waiting <= 8192, "{waiting} buffers of four rings of 2,048");
+        assert_eq!((devices.close(), unaccounted()), (0, 0));
+    });
+}
+
+#[test]
 fn linux_answers_on_a_tap() {
     in_child("linux_answers_on_a_tap", || {
         if !own_namespace() {
