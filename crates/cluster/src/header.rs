@@ -50,6 +50,9 @@ pub const ADJACENCIES: u32 = 1 << 20;
 /// One more than the largest sequence number.
 pub const SEQUENCES: u32 = 1 << 24;
 
+/// The bit of the first octet that is set on the way to the output node, and not on that to a relay.
+pub const TO_OUTPUT: u8 = 0b10_0000;
+
 /// Unicast, locally administered: the two low bits of the first octet (IEEE 802, 8.2).
 const LOCAL_UNICAST: u8 = 0b10;
 
@@ -222,7 +225,7 @@ impl Header {
 
     /// Turns the header in front of a frame from the first way to the second, all that a relay does to a frame.
     pub fn relay(frame: &mut [u8; LEN]) {
-        frame[0] |= 0b10_0000;
+        frame[0] |= TO_OUTPUT;
     }
 }
 
@@ -325,6 +328,8 @@ mod tests {
             let mut relayed = bytes;
             Header::relay(&mut relayed);
             prop_assert_eq!(Header::decode(&relayed), Ok(Header { phase: Phase::ToOutput, ..header }));
+            relayed[0] ^= TO_OUTPUT;
+            prop_assert_eq!(Header::decode(&relayed), Ok(Header { phase: Phase::ToRelay, ..header }));
             let glance = Glance::new(&bytes);
             let seen = Header {
                 phase: glance.phase(),
@@ -341,6 +346,7 @@ mod tests {
             prop_assert_eq!(seen, header);
             let template = Template::new(&header).unwrap();
             prop_assert_eq!(template.bytes(header.adjacency, header.sequence), bytes);
+            prop_assert_eq!(&template.end(header.sequence), &bytes[8..]);
             prop_assert_eq!(template.bytes(header.adjacency | ADJACENCIES, header.sequence | SEQUENCES), bytes);
             let portless = Template::new(&Header { port: 0, ..header }).unwrap();
             prop_assert_eq!(portless.to_port(header.port), template);

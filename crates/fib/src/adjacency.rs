@@ -6,6 +6,7 @@
 //!                            └──▶ group ── hash of the flow ─▶ number of a member ─▶ list
 //! ```
 
+mod framing;
 mod watch;
 
 use std::collections::HashMap;
@@ -15,6 +16,8 @@ use epoch::{Reader, Table};
 
 use crate::group::{HopGroup, Member};
 use crate::next_hop::{NextHop, NextHopId};
+pub use framing::FramingId;
+use framing::{Framing, Version};
 pub use watch::{AdjacencyEvent, AdjacencySnapshot, AdjacencyWatch};
 
 /// What a packet to a next hop needs: the Ethernet header of its link, and the output.
@@ -115,6 +118,8 @@ pub struct Forwarding {
     /// See [`Adjacencies::set_links`].
     seed: u32,
     more: bool,
+    /// Which list this is, and what made its headers.
+    version: Version,
 }
 
 impl Forwarding {
@@ -193,6 +198,7 @@ struct Known {
     groups: HashMap<NextHop, Arc<HopGroup>>,
     mtus: Vec<u16>,
     seed: u32,
+    framing: Option<Framing>,
 }
 
 /// Changes that are made at once; `None` forgets.
@@ -326,11 +332,21 @@ impl Known {
         let mut list = vec![Adjacency::UNRESOLVED];
         list.extend(hops.iter().map(&mut of));
         list.resize(list.len().max(least), Adjacency::UNRESOLVED);
+        let version = Version::of(self.framing.as_ref(), &mut list);
         let narrow = narrow(hops);
         let least_mtu = self.mtus.iter().chain(narrow.iter().filter(|mtu| **mtu > 0)).copied().min();
         let least_mtu = least_mtu.unwrap_or(u16::MAX);
         let more = !groups.is_empty() || least_mtu < u16::MAX;
-        Forwarding { list, groups, mtus: self.mtus.clone(), narrow, least_mtu, seed: self.seed, more }
+        Forwarding {
+            list,
+            groups,
+            mtus: self.mtus.clone(),
+            narrow,
+            least_mtu,
+            seed: self.seed,
+            more,
+            version,
+        }
     }
 }
 

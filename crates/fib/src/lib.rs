@@ -58,6 +58,7 @@ mod unread;
 
 pub use adjacency::{
     Adjacencies, Adjacency, AdjacencyChanges, AdjacencyEvent, AdjacencySnapshot, AdjacencyWatch, Forwarding,
+    FramingId,
 };
 pub use dir24_8::Dir24_8;
 pub use group::{GroupError, HopGroup, Member};

@@ -178,7 +178,7 @@ impl Batch {
         }
         if due != Due::NOTHING {
             for to in bins.iter_mut().filter_map(|bin| bin.0.as_mut()) {
-                (to.mac, to.headers) = (frame.mac, frame.headers);
+                (to.mac, to.headers, to.list) = (frame.mac, frame.headers, frame.list);
                 to.due.set(due);
             }
         }
@@ -376,7 +376,7 @@ fn part<T: Copy, const COLUMNS: bool>(
     }
     assert!(bins < 2, "no such bin");
     (frame.len, other.len) = (ends[0], ends[1]);
-    (other.mac, other.headers) = (frame.mac, frame.headers);
+    (other.mac, other.headers, other.list) = (frame.mac, frame.headers, frame.list);
     let keep = |frame: Box<Frame>| {
         if frame.len > 0 {
             frame.due.set(due);

@@ -112,16 +112,38 @@ impl Batch {
         let Some(frame) = self.0.as_mut() else {
             return Columns { destinations: &mut [], next_hops: &mut [] };
         };
-        if !frame.due.get().has(Due::DESTINATIONS) {
-            frame.settle();
-            let (packets, destinations, _) = frame.columns();
-            destinations.iter_mut().zip(packets).for_each(|(to, packet)| *to = packet.dst_ip());
-        }
+        write_destinations(frame);
         if frame.len > 0 {
-            frame.due.set(frame.due.get().and(Due::DESTINATIONS).and(Due::NEXT_HOPS));
+            let due = frame.due.get().without(Due::FRAMED);
+            frame.due.set(due.and(Due::DESTINATIONS).and(Due::NEXT_HOPS));
         }
         let (_, destinations, next_hops) = frame.columns();
         Columns { destinations, next_hops }
+    }
+
+    /// The destination annotation of each packet, in their order.
+    #[inline]
+    pub fn destinations(&mut self) -> &[u32] {
+        let Some(frame) = self.0.as_mut() else { return &[] };
+        write_destinations(frame);
+        frame.columns().1
+    }
+
+    /// The length in bytes of the packet at this place, from 0; 0 if there is none.
+    #[inline]
+    pub fn length_of(&self, place: usize) -> usize {
+        let packet = self.0.as_ref().and_then(|frame| frame.as_they_are().get(place));
+        packet.map_or(0, Packet::len)
+    }
+
+    /// Says that nobody will ask for the destination annotations and next hops any more. Of packets that are as a driver left them
+    /// they become 0; those of others may, or stay.
+    #[inline]
+    pub fn forget_columns(&mut self) {
+        if let Some(frame) = self.0.as_mut().filter(|frame| frame.due.get().is_received()) {
+            let columns = Due::DESTINATIONS.and(Due::NEXT_HOPS).and(Due::FRAMED);
+            frame.due.set(frame.due.get().without(columns));
+        }
     }
 
     /// Shows the first `N` bytes of each packet's network header, with the packet's place, if one element has found them all
@@ -150,7 +172,7 @@ impl Batch {
     #[inline]
     pub fn with_next_hops(&mut self) -> (&mut [Packet], &[u32]) {
         let Some(frame) = self.0.as_mut() else { return (&mut [], &[]) };
-        frame.due.set(frame.due.get().without(Due::PLAIN_TTLS));
+        frame.due.set(frame.due.get().without(Due::UNCHANGED));
         with_next_hops(frame)
     }
 
@@ -169,6 +191,23 @@ impl Batch {
         self.0.as_ref().is_some_and(|frame| frame.due.get().has(Due::PLAIN_TTLS))
     }
 
+    /// Notes that each packet has just been made to begin with the header of its next hop in the list of adjacencies with this
+    /// version, which is not 0. Only what [`sift_routed`](Self::sift_routed) has kept without a second look can be noted.
+    #[inline]
+    pub fn note_framed(&mut self, list: u64) {
+        const ROUTED: Due = Due::HEADERS.and(Due::NEXT_HOPS);
+        if let Some(frame) = self.0.as_mut().filter(|frame| frame.due.get().has(ROUTED)) {
+            frame.list = list;
+            frame.due.set(frame.due.get().and(Due::FRAMED));
+        }
+    }
+
+    /// The version of the list that was noted, if nobody could change packets and next hops since.
+    #[inline]
+    pub fn framed_by(&self) -> Option<u64> {
+        self.0.as_ref().filter(|frame| frame.due.get().has(Due::FRAMED)).map(|frame| frame.list)
+    }
+
     /// Looks at each packet whose network header begins at offset `L`, with the number of its next hop, and then, in order,
     /// again at the others and those that `first` does not want: `second` gives a packet back, which keeps its place, or
     /// sees to its end.
@@ -184,7 +223,7 @@ impl Batch {
         if !(frame.due.get().has(Due::HEADERS.and(Due::NEXT_HOPS)) && frame.headers.network == L) {
             write_next_hops::<L>(frame);
         }
-        frame.due.set(frame.due.get().without(Due::PLAIN_TTLS));
+        frame.due.set(frame.due.get().without(Due::UNCHANGED));
         let mut reasons = Reasons::new();
         let mut one = |(packet, next_hop): (&mut Packet, &u32)| {
             if first(packet, *next_hop).is_none() {
@@ -241,6 +280,16 @@ fn find_alone(
     match one(packet) {
         Some(destination) => *to = destination,
         None => reasons.note(packet, ()),
+    }
+}
+
+/// Writes the column of destinations if it is not.
+#[inline]
+fn write_destinations(frame: &mut Frame) {
+    if !frame.due.get().has(Due::DESTINATIONS) {
+        frame.settle();
+        let (packets, destinations, _) = frame.columns();
+        destinations.iter_mut().zip(packets).for_each(|(to, packet)| *to = packet.dst_ip());
     }
 }
 

@@ -27,6 +27,11 @@ impl Due {
     pub const NEXT_HOPS: Due = Due(16);
     /// The network headers are of IPv4 and have plain TTLs. Asks for nothing, and is gone once somebody may change packets.
     pub const PLAIN_TTLS: Due = Due(32);
+    /// The packets begin with headers of the list that the frame names, each with that of its next hop. Asks for nothing, and is
+    /// gone once somebody may change packets or next hops.
+    pub const FRAMED: Due = Due(64);
+    /// What holds only as long as nobody may change packets.
+    pub const UNCHANGED: Due = Due(Due::PLAIN_TTLS.0 | Due::FRAMED.0);
     /// What a look at network headers brings.
     pub const FOUND: Due = Due(Due::HEADERS.0 | Due::DESTINATIONS.0);
 
@@ -58,6 +63,12 @@ impl Due {
     #[inline(always)]
     pub const fn is_in_columns(self) -> bool {
         self.has_any(Due::DESTINATIONS.and(Due::NEXT_HOPS))
+    }
+
+    /// True if the headers are as a driver left them.
+    #[inline(always)]
+    pub const fn is_received(self) -> bool {
+        self.has_any(Due::CLEAR_HASH.and(Due::KEEP_HASH))
     }
 
     /// What is due of the headers as a driver left them.

@@ -24,6 +24,8 @@ pub(crate) struct Frame {
     pub mac: u16,
     /// What is the same for all packets, where `due` says so. These may wrap, too.
     pub headers: Headers,
+    /// Whose headers packets begin with, where `due` says so.
+    pub list: u64,
     pub packets: [MaybeUninit<Packet>; MAX],
     /// A number for each packet, where `due` says so: the destination annotation, the next hop.
     pub destinations: [u32; MAX],
@@ -183,6 +185,7 @@ fn make() -> Box<Frame> {
         due: Cell::new(Due::NOTHING),
         mac: 0,
         headers: Headers::default(),
+        list: 0,
         packets: [const { MaybeUninit::uninit() }; MAX],
         destinations: [0; MAX],
         next_hops: [0; MAX],

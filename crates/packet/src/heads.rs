@@ -22,7 +22,7 @@ impl Batch {
         // The offset of a header that was stripped wraps.
         let is_inside = frame.headers.network < 1 << 15;
         if frame.due.get().has(Due::HEADERS) && is_inside {
-            frame.due.set(frame.due.get().without(Due::PLAIN_TTLS));
+            frame.due.set(frame.due.get().without(Due::UNCHANGED));
             let offset = usize::from(frame.headers.network);
             sift(frame, &mut reasons, |packet| packet.head_mut(offset).is_some_and(&mut first));
         } else {
@@ -43,7 +43,7 @@ impl Batch {
         mut refused: impl FnMut(Packet),
     ) {
         let Some(frame) = self.0.as_mut() else { return };
-        frame.due.set(frame.due.get().without(Due::PLAIN_TTLS));
+        frame.due.set(frame.due.get().without(Due::UNCHANGED));
         let mut reasons = Reasons::new();
         sift(frame, &mut reasons, |packet| packet.first_mut().map(&mut change).is_some());
         if let Some(short) = reasons.some() {
@@ -65,6 +65,7 @@ impl Batch {
             packets[..short].iter_mut().for_each(|packet| _ = packet.push(len));
             return self.retain(|packet| packet.pull(len), refused);
         }
+        frame.due.set(frame.due.get().without(Due::FRAMED));
         // No packet has more than 16 bits can say.
         frame.move_front((len as u16).wrapping_neg());
     }
@@ -79,6 +80,7 @@ impl Batch {
             packets[..full].iter_mut().for_each(|packet| _ = packet.pull(LEN));
             return self.retain(|packet| packet.put_link(header), refused);
         }
+        frame.due.set(frame.due.get().without(Due::FRAMED));
         frame.move_front(LEN as u16);
         frame.mac = 0;
     }

@@ -53,12 +53,6 @@ impl Glance {
         in_words(self.front, self.back)
     }
 
-    /// The last word, read in big-endian order, of one that is like this and has this number.
-    #[inline]
-    pub fn numbered(&self, sequence: u32) -> u32 {
-        (self.back & !(SEQUENCES - 1)) | (sequence % SEQUENCES)
-    }
-
     /// As [`Header::phase`].
     #[inline(always)]
     pub fn phase(&self) -> Phase {
@@ -141,14 +135,19 @@ impl Template {
         Template { front: self.front | u64::from(port) << 36, ..*self }
     }
 
+    /// The last 4 octets, with this number, of which only as many bits are taken as there are.
+    #[inline(always)]
+    pub fn end(&self, sequence: u32) -> [u8; 4] {
+        (self.back | (sequence % SEQUENCES).to_be()).to_ne_bytes()
+    }
+
     /// The header with these two, of which only as many bits are taken as there are.
     #[inline(always)]
     pub fn bytes(&self, adjacency: u32, sequence: u32) -> [u8; LEN] {
         let front = self.front | (u64::from(adjacency % ADJACENCIES) << 16);
-        let back = self.back | (sequence % SEQUENCES).to_be();
         let mut bytes = [0; LEN];
         bytes[..8].copy_from_slice(&front.to_be_bytes());
-        bytes[8..].copy_from_slice(&back.to_ne_bytes());
+        bytes[8..].copy_from_slice(&self.end(sequence));
         bytes
     }
 }

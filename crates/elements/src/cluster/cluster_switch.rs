@@ -19,8 +19,8 @@
 //!   out of a node (the one to itself counts, and of a full mesh those to members).
 //! - `ORDER`: `strict`, `flowlet`, `spray` or `single-path`. Default `strict`.
 //! - `POLICY`: `adaptive`, or to compare with it `direct-vlb`, `vlb` or `flow-hash`. Default `adaptive`.
-//! - `ADJACENCIES`, `ADJACENCIES6`: the names of the tables that `AdjacencyRewrite` and `IP6AdjacencyRewrite` use. Default
-//!   `main` and `main6`.
+//! - `ADJACENCIES`, `ADJACENCIES6`: the names of the tables that `AdjacencyRewrite` and `IP6AdjacencyRewrite` use, which then make
+//!   frames for lines of other nodes with the cluster's header in place of the neighbour's. Default `main` and `main6`.
 //! - `INTERFACES`: a name; those of its interfaces that are VLANs have tags, which frames to neighbours there get at the node that
 //!   has the line. `routebricks cluster` publishes the VLANs of the control node's Linux in `main`. Ports are lines there.
 //! - `CONTROL`: the node whose Linux is the control plane, until another one is. Default 0.
@@ -108,13 +108,14 @@
 //! // cluster.control = 0
 //! ```
 
+use super::frames::framing;
 use super::losses;
 use super::members::Members;
 use super::settings::Settings;
 use super::status::Status;
 use super::switch::LocalClusterSwitch;
 use crate::ip::interfaces;
-use fib::{Adjacencies, Interfaces};
+use fib::{Adjacencies, FramingId, Interfaces};
 use graph::{Args, Class, ConfigErrors, Configure, Handlers, LocalCx, Spec, State, value};
 use std::sync::atomic::{AtomicBool, AtomicU16, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -125,6 +126,8 @@ pub struct ClusterSwitch {
     settings: Arc<Settings>,
     pub(super) adjacencies: Arc<Adjacencies>,
     pub(super) adjacencies6: Arc<Adjacencies>,
+    /// Of these two: what says with which headers frames cross the cluster.
+    pub(super) framings: [FramingId; 2],
     /// What says which tags frames have.
     pub(super) interfaces: Option<Arc<Interfaces>>,
     drains: AtomicBool,
@@ -162,11 +165,13 @@ impl Class for ClusterSwitch {
         let (drains, status) = (AtomicBool::new(false), Mutex::default());
         let control = AtomicU16::new(settings.control);
         let members = Members::new(&settings.members);
+        let framings = [&adjacencies, &adjacencies6].map(|all| all.set_framing(framing(&settings)));
         let settings = Arc::new(settings);
         Ok(ClusterSwitch {
             settings,
             adjacencies,
             adjacencies6,
+            framings,
             interfaces,
             drains,
             control,

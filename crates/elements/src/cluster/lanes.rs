@@ -4,7 +4,6 @@ use super::outlet::length;
 use super::switch::{Destination, NONE, Network};
 use cluster::header::{LEN, Template};
 use packet::Packet;
-use packet::wire::ethernet::HEADER_LEN;
 
 /// Of [`Lane::gone`]: there is no room.
 pub const FULL: u32 = 1 << 31;
@@ -21,6 +20,8 @@ pub struct Lane {
     pub outlet: u16,
     /// Leads to another node, so that packets need that header.
     pub is_remote: bool,
+    /// What makes, by XOR, of the first octet of a frame on the direct way that of one by this lane.
+    pub turn: u8,
 }
 
 /// What says where packets go.
@@ -38,33 +39,51 @@ pub struct Maps<'a> {
 impl Lane {
     /// Leads nowhere.
     pub fn nowhere() -> Lane {
-        Lane { gone: FULL, next: 0, header: Template::default(), outlet: NONE, is_remote: false }
+        Lane { gone: FULL, next: 0, header: Template::default(), outlet: NONE, is_remote: false, turn: 0 }
     }
 
-    /// Lets a packet go, if there is room: adjacency, port, length.
+    /// Lets a packet of this length go, if there is room; its number.
     #[inline(always)]
-    fn take<const NUMBERED: bool>(
-        &mut self,
-        head: &mut [u8; HEADER_LEN],
-        (number, port, length): (u32, u8, u32),
-    ) -> bool {
+    fn take(&mut self, length: u32) -> Option<u32> {
         if self.gone & FULL != 0 {
-            return false;
+            return None;
         }
-        let sequence = if NUMBERED { self.next } else { 0 };
+        let number = self.next;
         self.gone += length;
-        self.next = self.next.wrapping_add(1);
-        if self.is_remote {
-            head[..LEN].copy_from_slice(&self.header.to_port(port).bytes(number, sequence));
+        self.next = number.wrapping_add(1);
+        Some(number)
+    }
+
+    /// Gives a frame its header: adjacency, port, number.
+    #[inline(always)]
+    fn write(&self, packet: &mut Packet, (adjacency, port, sequence): (u32, u8, u32)) {
+        if let Some(head) = packet.first_mut::<LEN>().filter(|_| self.is_remote) {
+            *head = self.header.to_port(port).bytes(adjacency, sequence);
         }
-        true
+    }
+
+    /// Gives a frame that has the header for the direct way what it lacks. `MIXED`: some lanes lead directly and others not, in no
+    /// order that could be guessed.
+    #[inline(always)]
+    fn complete<const MIXED: bool, const NUMBERED: bool>(&self, packet: &mut Packet, sequence: u32) {
+        let is_complete = if NUMBERED { !self.is_remote } else { self.turn == 0 };
+        if is_complete && !MIXED {
+            return;
+        }
+        if let Some([first, _, _, _, _, _, _, _, end @ ..]) = packet.first_mut::<LEN>() {
+            *first ^= self.turn;
+            if NUMBERED {
+                *end = self.header.end(sequence);
+            }
+        }
     }
 }
 
 /// Lets packets go by their lanes, up to the first that is not of this network protocol or whose lane is not known or has no
-/// room. How many went. `tied`: the paths of their flowlets if these matter; `bins`: their outlets.
+/// room. How many went. `tied`: the paths of their flowlets if these matter; `bins`: their outlets. `FRAMED`: all are of this
+/// network protocol and begin as its adjacencies say ([`super::frames`]).
 #[inline(never)]
-pub fn pass<const TIED: bool, const NUMBERED: bool>(
+pub fn pass<const TIED: bool, const NUMBERED: bool, const FRAMED: bool>(
     (packets, next_hops): (&mut [Packet], &[u32]),
     tied: &[u16],
     bins: &mut [u16],
@@ -76,8 +95,11 @@ pub fn pass<const TIED: bool, const NUMBERED: bool>(
     let (bins, tied) = (&mut bins[..all], if TIED { &tied[..all] } else { &[] });
     for (gone, ((packet, &number), bin)) in packets.iter_mut().zip(next_hops).zip(bins).enumerate() {
         let length = length(packet);
-        let Some(head) = packet.data_mut().first_chunk_mut::<HEADER_LEN>() else { return gone };
-        let Some(adjacency) = network.get(head, number as usize) else { return gone };
+        let adjacency = match FRAMED {
+            true => network.at(number as usize),
+            false => packet.head(0).and_then(|head| network.get(head, number as usize)),
+        };
+        let Some(adjacency) = adjacency else { return gone };
         let Some(to) = lines.get(usize::from(adjacency.output)) else { return gone };
         let mut lane = to.lane;
         if TIED && lane >= own_lines {
@@ -88,8 +110,10 @@ pub fn pass<const TIED: bool, const NUMBERED: bool>(
             lane += u32::from(path);
         }
         let Some(lane) = lanes.get_mut(lane as usize) else { return gone };
-        if !lane.take::<NUMBERED>(head, (number, to.port, length)) {
-            return gone;
+        let Some(sequence) = lane.take(length) else { return gone };
+        match FRAMED {
+            true => lane.complete::<TIED, NUMBERED>(packet, sequence),
+            false => lane.write(packet, (number, to.port, if NUMBERED { sequence } else { 0 })),
         }
         *bin = lane.outlet;
     }

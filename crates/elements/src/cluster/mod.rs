@@ -4,6 +4,7 @@ mod alike;
 mod cluster_switch;
 mod cluster_wrap;
 mod egress;
+mod frames;
 mod ingress;
 mod lanes;
 mod links;

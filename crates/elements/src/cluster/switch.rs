@@ -12,7 +12,7 @@ use super::ways::Ways;
 use cluster::header::{ADJACENCIES, ETHERTYPE_WHOLE, Header, LEN, Limits, Phase, Template};
 use cluster::numbering::Numbering;
 use cluster::path::{Config, Order, PathChooser, Policy};
-use fib::Adjacency;
+use fib::{Adjacency, Forwarding, FramingId};
 use graph::{Cx, Element, Nanos, Out, Up};
 use packet::wire::ethernet::{self, HEADER_LEN};
 use packet::{Batch, Packet};
@@ -39,8 +39,8 @@ pub struct Destination {
 /// What next hops need, IPv4 and IPv6.
 #[derive(Debug, Clone, Copy)]
 pub struct Adjacencies<'a> {
-    v4: &'a [Adjacency],
-    v6: &'a [Adjacency],
+    v4: &'a Forwarding,
+    v6: &'a Forwarding,
 }
 
 impl<'a> Adjacencies<'a> {
@@ -48,7 +48,7 @@ impl<'a> Adjacencies<'a> {
     #[inline(always)]
     pub fn of(&self, head: &[u8; HEADER_LEN]) -> &'a [Adjacency] {
         let [.., a, b] = *head;
-        if u16::from_be_bytes([a, b]) == ethernet::IPV6 { self.v6 } else { self.v4 }
+        if u16::from_be_bytes([a, b]) == ethernet::IPV6 { self.v6.list() } else { self.v4.list() }
     }
 
     /// For frames of the network protocol of this one, with numbers that headers have bits for.
@@ -61,8 +61,20 @@ impl<'a> Adjacencies<'a> {
     /// For frames of this EtherType, as it stands there.
     #[inline]
     pub fn network_of(self, ethertype: [u8; 2]) -> Network<'a> {
-        let list = if u16::from_be_bytes(ethertype) == ethernet::IPV6 { self.v6 } else { self.v4 };
+        let is_v6 = u16::from_be_bytes(ethertype) == ethernet::IPV6;
+        let list = if is_v6 { self.v6.list() } else { self.v4.list() };
         Network { ethertype, list: list.get(..ADJACENCIES as usize).unwrap_or(list) }
+    }
+
+    /// For frames that were made by the list of this version, if that has the headers of these framings (IPv4, IPv6).
+    #[inline]
+    pub fn network_framed_by(self, version: u64, framings: [FramingId; 2]) -> Option<Network<'a>> {
+        let all = [(self.v4, ethernet::IPV4), (self.v6, ethernet::IPV6)];
+        let mut all = all.iter().zip(framings);
+        let of = all.find(|((forwarding, _), framing)| {
+            forwarding.version() == version && forwarding.framing() == *framing
+        });
+        of.map(|((_, ethertype), _)| self.network_of(ethertype.to_be_bytes()))
     }
 }
 
@@ -79,7 +91,13 @@ impl<'a> Network<'a> {
     #[inline(always)]
     pub fn get(&self, head: &[u8; HEADER_LEN], number: usize) -> Option<&'a Adjacency> {
         let [.., a, b] = *head;
-        if [a, b] == self.ethertype { self.list.get(number) } else { None }
+        if [a, b] == self.ethertype { self.at(number) } else { None }
+    }
+
+    /// The adjacency of this number.
+    #[inline(always)]
+    pub fn at(&self, number: usize) -> Option<&'a Adjacency> {
+        self.list.get(number)
     }
 }
 
@@ -382,10 +400,8 @@ impl Element for LocalClusterSwitch {
 
     fn push(&mut self, port: usize, batch: Batch, cx: &Cx<'_>, out: &mut Out<'_>) {
         let LocalClusterSwitch { shared, switch } = self;
-        let adjacencies = Adjacencies {
-            v4: shared.adjacencies.read(cx.reader).list(),
-            v6: shared.adjacencies6.read(cx.reader).list(),
-        };
+        let adjacencies =
+            Adjacencies { v4: shared.adjacencies.read(cx.reader), v6: shared.adjacencies6.read(cx.reader) };
         switch.begin(cx.now);
         match port.checked_sub(1) {
             None => switch.ingress(batch, adjacencies, cx, out),

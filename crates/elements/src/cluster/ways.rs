@@ -10,9 +10,9 @@ use super::lanes::{FULL, Lane, Maps, pass};
 use super::outlet::length;
 use super::settings::Settings;
 use super::status::Traffic;
-use super::switch::{Adjacencies, Destination, NONE, Switch};
+use super::switch::{Adjacencies, Destination, NONE, Network, Switch};
 use crate::flow_hash::{flowlet_hash, flowlet_hashes};
-use cluster::header::{ADJACENCIES, LEN, Template};
+use cluster::header::{ADJACENCIES, LEN, TO_OUTPUT, Template};
 use cluster::path::{Order, Policy, Run};
 use graph::{Nanos, Out};
 use packet::wire::ethernet::HEADER_LEN;
@@ -161,10 +161,14 @@ impl Switch {
         now: Nanos,
         out: &mut Out<'_>,
     ) -> Batch {
+        let framed = batch.framed_by();
+        let framed = framed.and_then(|list| all.network_framed_by(list, self.shared.framings));
         let mut bins = std::mem::take(&mut self.scratch);
-        let mut flows = std::mem::take(&mut self.ways.flows);
-        let mut tied = std::mem::take(&mut self.ways.tied);
-        if matches!(ties, Ties::Flowlet | Ties::Flow) {
+        let (mut flows, mut tied) = (Vec::new(), Vec::new());
+        let asks_flows = matches!(ties, Ties::Flowlet | Ties::Flow);
+        if asks_flows {
+            flows = std::mem::take(&mut self.ways.flows);
+            tied = std::mem::take(&mut self.ways.tied);
             let packets = batch.as_mut_slice();
             flowlet_hashes(packets, &mut flows);
             if let Some(table) = self.chooser.flowlets() {
@@ -179,12 +183,14 @@ impl Switch {
         let mut at = 0;
         loop {
             let left = (&mut packets[at..], &next_hops[at..]);
-            at += self.pass(ties, left, &tied[at..], &mut bins[at..], all);
+            let tied_left = tied.get(at..).unwrap_or_default();
+            at += self.pass(ties, left, (tied_left, &mut bins[at..]), (all, framed));
             let Some((packet, number)) = packets.get_mut(at).zip(next_hops.get(at)) else { break };
-            if self.renew((packet, *number), (ties, tied[at]), all, now).is_some() {
+            let path = tied.get(at).copied().unwrap_or_default();
+            if self.renew((packet, *number), (ties, path), all, now).is_some() {
                 continue;
             }
-            let flow = if matches!(ties, Ties::Flowlet | Ties::Flow) { flows[at] } else { 0 };
+            let flow = if asks_flows { flows[at] } else { 0 };
             let bin = self.one((packet, *number), (ties, flow), all, now).unwrap_or(self.rest());
             bins[at] = bin;
             self.ways.bound(bin);
@@ -195,8 +201,9 @@ impl Switch {
                 table.follow(flow, &flows[at..packets.len()], &mut tied[at..]);
             }
         }
-        self.ways.flows = flows;
-        self.ways.tied = tied;
+        if asks_flows {
+            (self.ways.flows, self.ways.tied) = (flows, tied);
+        }
         self.count_lanes(now);
         let bounds = self.ways.bounds;
         let rest = self.deal(batch, &bins, bounds, out);
@@ -204,17 +211,17 @@ impl Switch {
         rest
     }
 
-    /// Lets packets go whose lanes have room; how many.
+    /// Lets packets go whose lanes have room; how many. `framed`: what all begin as, and are of.
     #[inline(always)]
     fn pass(
         &mut self,
         ties: Ties,
         (packets, next_hops): (&mut [Packet], &[u32]),
-        tied: &[u16],
-        bins: &mut [u16],
-        all: Adjacencies<'_>,
+        (tied, bins): (&[u16], &mut [u16]),
+        (all, framed): (Adjacencies<'_>, Option<Network<'_>>),
     ) -> usize {
-        let Some(network) = packets.first().and_then(|packet| all.network(packet)) else { return 0 };
+        let first = || packets.first().and_then(|packet| all.network(packet));
+        let Some(network) = framed.or_else(first) else { return 0 };
         let mut maps = Maps {
             network,
             lines: &self.lines,
@@ -222,12 +229,16 @@ impl Switch {
             own_lines: self.own_lines.into(),
             paths: self.ways.paths,
         };
-        match ties {
-            Ties::None if self.is_strict => pass::<false, true>((packets, next_hops), tied, bins, &mut maps),
-            Ties::None | Ties::Rest => pass::<false, false>((packets, next_hops), tied, bins, &mut maps),
-            Ties::Flowlet => pass::<true, false>((packets, next_hops), tied, bins, &mut maps),
-            Ties::Flow => 0,
-        }
+        let pass = match (ties, framed.is_some()) {
+            (Ties::None, true) if self.is_strict => pass::<false, true, true>,
+            (Ties::None, false) if self.is_strict => pass::<false, true, false>,
+            (Ties::None | Ties::Rest, true) => pass::<false, false, true>,
+            (Ties::None | Ties::Rest, false) => pass::<false, false, false>,
+            (Ties::Flowlet, true) => pass::<true, false, true>,
+            (Ties::Flowlet, false) => pass::<true, false, false>,
+            (Ties::Flow, _) => return 0,
+        };
+        pass((packets, next_hops), tied, bins, &mut maps)
     }
 
     /// The bin of what is not usual.
@@ -242,7 +253,7 @@ impl Switch {
     #[inline]
     pub(super) fn deal(
         &mut self,
-        batch: Batch,
+        mut batch: Batch,
         bins: &[u16],
         (every, any): (u16, u16),
         out: &mut Out<'_>,
@@ -259,6 +270,9 @@ impl Switch {
             return Batch::empty();
         }
         if !batch.is_empty() {
+            if highest < rest {
+                batch.forget_columns();
+            }
             scatter(batch, bins, &mut self.bins[lowest..=highest], lowest);
             for outlet in lowest..=highest.min(rest - 1) {
                 out.emit(outlet, std::mem::take(&mut self.bins[outlet]));
@@ -360,6 +374,7 @@ impl Switch {
                 lane.outlet = outlet.filter(|&outlet| outlet != NONE)?;
                 lane.is_remote = true;
                 grant.is_relayed = !self.is_mesh || run.link != to.node;
+                lane.turn = if grant.is_relayed { TO_OUTPUT } else { 0 };
                 grant.node = to.node;
                 lane.header = self.headers.get(usize::from(to.node))?[usize::from(grant.is_relayed)];
             }

@@ -396,9 +396,9 @@ impl Outputs {
 
 impl<N: Network> LocalNextHops<N> {
     /// Rewrites the packets of a batch; what comes of them, and whether some were unusual. `PLAIN`: all have
-    /// [plain TTLs](Batch::has_plain_ttls).
+    /// [plain TTLs](Batch::has_plain_ttls). `ONE`: nobody asks for their outputs.
     #[inline(always)]
-    fn rewrite_all<const PLAIN: bool>(
+    fn rewrite_all<const PLAIN: bool, const ONE: bool>(
         &self,
         batch: &mut Batch,
         adjacencies: &[Adjacency],
@@ -409,7 +409,9 @@ impl<N: Network> LocalNextHops<N> {
         let usual = |packet: &mut Packet, next_hop: u32| {
             let adjacency = adjacencies.get(next_hop as usize)?;
             N::rewrite_usual::<PLAIN>(packet, adjacency)?;
-            outputs = outputs.and(adjacency.output);
+            if !ONE {
+                outputs = outputs.and(adjacency.output);
+            }
             Some(())
         };
         // Those that are not usual, by themselves.
@@ -423,6 +425,18 @@ impl<N: Network> LocalNextHops<N> {
         let more = others.unwrap_or(Outputs::NONE);
         (Outputs { all: outputs.all & more.all, any: outputs.any | more.any }, others.is_some())
     }
+
+    /// Rewrites the packets of a batch, which all leave by output 0.
+    #[inline(never)]
+    fn push_to_one(&self, mut batch: Batch, forwarding: &Forwarding, cx: &Cx<'_>, out: &mut Out<'_>) {
+        let adjacencies = forwarding.list();
+        match batch.has_plain_ttls() {
+            true => self.rewrite_all::<true, true>(&mut batch, adjacencies, cx, out),
+            false => self.rewrite_all::<false, true>(&mut batch, adjacencies, cx, out),
+        };
+        batch.note_framed(forwarding.version());
+        out.emit(0, batch);
+    }
 }
 
 impl<N: Network> Element for LocalNextHops<N> {
@@ -432,14 +446,14 @@ impl<N: Network> Element for LocalNextHops<N> {
         if forwarding.is_more_than_a_list() {
             shared.prepare(&mut batch, forwarding, out);
         }
+        if shared.one_output {
+            return self.push_to_one(batch, forwarding, cx, out);
+        }
         let adjacencies = forwarding.list();
         let (outputs, others) = match batch.has_plain_ttls() {
-            true => self.rewrite_all::<true>(&mut batch, adjacencies, cx, out),
-            false => self.rewrite_all::<false>(&mut batch, adjacencies, cx, out),
+            true => self.rewrite_all::<true, false>(&mut batch, adjacencies, cx, out),
+            false => self.rewrite_all::<false, false>(&mut batch, adjacencies, cx, out),
         };
-        if shared.one_output {
-            return out.emit(0, batch);
-        }
         if let Some(output) = outputs.only() {
             return out.emit(output, batch);
         }

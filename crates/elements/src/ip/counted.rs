@@ -24,7 +24,7 @@ pub trait Destination: Send + Sync + 'static {
     /// The table of the element that looks up routes.
     fn table(cx: &Initialize<'_>, lookup: NodeId) -> Option<Arc<RouteTable<Self::Address>>>;
 
-    /// The addresses that the packets are looked up by.
+    /// The addresses that the packets are looked up by, as many as there are packets.
     fn destinations(batch: &mut Batch, addresses: &mut [Self::Address]);
 }
 
@@ -93,16 +93,15 @@ impl<D: Destination> Element for LocalCounted<D> {
             let n = batch.len();
             let (addresses, found) = (&mut self.addresses[..n], &mut self.found[..n]);
             D::destinations(&mut batch, addresses);
-            let packets = batch.as_slice();
             let mut count = |vrf: Option<&Vrf>, places: Range<usize>| {
                 let Some(counts) = vrf.map_or(&**routes, Vrf::routes).counts() else { return };
-                let (packets, found) = (&packets[places.clone()], &mut found[places.clone()]);
+                let (first, found) = (places.start, &mut found[places.clone()]);
                 counts.lookup_batch(cx.reader, &addresses[places], found);
-                counts.count(self.worker, found, |place| packets[place].len() as u64);
+                counts.count(self.worker, found, |place| batch.length_of(first + place) as u64);
             };
             match &self.shared.scope {
                 None => count(None, 0..n),
-                Some(scope) => scope.each_run(cx.reader, packets, count),
+                Some(scope) => scope.each_run(cx.reader, batch.as_slice(), count),
             }
         }
         out.emit(0, batch);

@@ -13,6 +13,7 @@ use cluster::random::Random;
 use cluster::topology::Topology;
 use net::{MS, Net};
 use setup::Setup;
+use std::hash::Hasher;
 
 /// Offers packets of 986 bytes (with what a wire adds, 1,010) for some milliseconds: line `i` sends at `load` of its rate to
 /// the outputs that `to` draws, from any of its interfaces.
@@ -91,6 +92,35 @@ fn strict_keeps_order_where_spray_does_not() {
             assert_eq!(strange, [""; 0]);
         }
         net.check_books();
+    }
+}
+
+/// What is known of whole batches saves work and changes nothing: neither which frames links carry, nor when.
+#[test]
+fn frames_that_somebody_looked_at_go_the_same_ways() {
+    for (order, kinds) in [("strict", 1), ("spray", 1), ("flowlet", 1), ("flowlet", 3), ("single-path", 1)] {
+        let [mut plain, mut looked_at] = ["", "Paint(1) -> "].map(|between| {
+            let more = ", GAP 20ms";
+            let mut net = Net::new(Setup { between, kinds, more, ..Setup::mesh(4, order) });
+            let interfaces = usize::from(net.setup.interfaces());
+            let mut random = Random::new(5);
+            for load in [0.3, 0.95] {
+                drive(&mut net, 250, load, &mut random, |line, random| {
+                    let any = random.below(interfaces) as u16;
+                    Some(if random.below(4) == 0 { any } else { (line + 1) % 4 })
+                });
+            }
+            net.run_for(200 * MS);
+            net.check_books();
+            net
+        });
+        let facts = |net: &mut Net| {
+            let (delivered, reordered, lost) = (net.delivered, net.reordered, net.undelivered());
+            (delivered, reordered, lost, net.relayed, net.transcript.finish())
+        };
+        let [plain, looked_at] = [&mut plain, &mut looked_at].map(facts);
+        assert_eq!(plain, looked_at, "{order}");
+        assert!(plain.0 > 1000 && plain.3 > 100, "{plain:?}");
     }
 }
 

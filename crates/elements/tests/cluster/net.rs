@@ -5,6 +5,7 @@ use crate::setup::{Setup, TAGS};
 use graph::SIMULATED_START;
 use packet::wire::ipv4;
 use std::collections::{HashMap, VecDeque};
+use std::hash::{DefaultHasher, Hash};
 
 pub const MS: u64 = 1_000_000;
 
@@ -57,6 +58,8 @@ pub struct Net {
     pub relayed: usize,
     /// Bytes of packets that links have carried, by the nodes at their ends, input node, and whether on the last way.
     pub carried: HashMap<(u16, u16, u16, bool), u64>,
+    /// All frames that links have carried, and when.
+    pub transcript: DefaultHasher,
 }
 
 impl Net {
@@ -85,6 +88,7 @@ impl Net {
             tamper: None,
             relayed: 0,
             carried: HashMap::new(),
+            transcript: DefaultHasher::new(),
         };
         net.run_for(30 * MS);
         net
@@ -170,6 +174,7 @@ impl Net {
         for wire in &mut self.wires {
             let node = &self.nodes[usize::from(wire.from)];
             for frame in node.port(&format!("to{}", wire.to)).sent() {
+                (now, wire.from, wire.to, &frame).hash(&mut self.transcript);
                 if is_data(&frame) {
                     let source = u16::from(frame[6] >> 2) << 6 | u16::from(frame[7] >> 2);
                     let key = (wire.from, wire.to, source, frame[0] & 0b10_0000 != 0);

@@ -22,6 +22,8 @@ pub struct Setup {
     pub candidates: u16,
     /// Kinds of tags that each line has ([`TAGS`]): interface `i` is of kind `i` / lines on line `i` % lines.
     pub kinds: u16,
+    /// Elements between who makes frames for their next hops and the switch, each with an arrow behind it.
+    pub between: &'static str,
 }
 
 /// Tags of frames, and as `FindInterface` writes them: none, one, and two.
@@ -50,6 +52,7 @@ impl Setup {
             links,
             candidates: 1,
             kinds: 1,
+            between: "",
         }
     }
 
@@ -117,7 +120,7 @@ pub fn config(setup: &Setup, me: u16, incarnation: u8) -> String {
     if me != 0 && lines == 0 {
         text.push_str("Idle -> wrapped;\n");
     }
-    let (routes, next, vlans) = (routes(setup), neighbours(setup), vlans(setup));
+    let (routes, next, vlans, between) = (routes(setup), neighbours(setup), vlans(setup), setup.between);
     if lines == 0 {
         text.push_str("Idle -> [0] cluster;\n");
     }
@@ -127,7 +130,7 @@ pub fn config(setup: &Setup, me: u16, incarnation: u8) -> String {
             text,
             "FromDPDKDevice(line{port}) -> class{port} :: Classifier(12/0800, 12/8100, 12/88a8, -);
              class{port}[0] -> CheckIPHeader(OFFSET 14) -> rt{port} :: DirectIPLookup({routes}, ONE_OUTPUT true)
-               -> AdjacencyRewrite(rt{port}, {next}, ADJACENCIES main, INTERFACES main, ONE_OUTPUT true) -> [0] cluster;
+               -> AdjacencyRewrite(rt{port}, {next}, ADJACENCIES main, INTERFACES main, ONE_OUTPUT true) -> {between}[0] cluster;
              class{port}[1], class{port}[2] -> vlan{port} :: FindInterface(PORT {line}, INTERFACES main{vlans});
              vlan{port}[0] -> CheckIPHeader(OFFSET 18) -> rt{port}; vlan{port}[2] -> CheckIPHeader(OFFSET 22) -> rt{port};
              vlan{port}[1], vlan{port}[3] -> Discard; vlan{port}[4] -> others{port} :: Null; class{port}[3] -> others{port};

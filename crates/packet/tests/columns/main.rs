@@ -15,8 +15,13 @@ fn each_packet_gets_what_was_found_of_all() {
     for alone in [&[][..], &[1], &[4, 5]] {
         let mut batch = received(&pool, 0..7);
         find(&mut batch, alone, &[]);
+        let destinations: Vec<_> = (0..7).map(destination).collect();
+        assert_eq!(batch.destinations(), destinations);
         assert_eq!(all(&batch), (0..7).map(|tag| found(tag, 0)).collect::<Vec<_>>());
+        assert_eq!(batch.destinations(), destinations);
+        assert_eq!([0, 6, 7, 999].map(|place| batch.length_of(place)), [60, 60, 0, 0]);
         batch.free();
+        assert_eq!((Batch::empty().destinations().len(), Batch::empty().length_of(0)), (0, 0));
     }
     assert_eq!(pool.in_use(), 0);
 }
@@ -135,6 +140,60 @@ fn plain_ttls_are_noted_of_headers_that_were_found_until_somebody_may_change_the
     nothing_found.note_plain_ttls();
     assert!(!nothing_found.has_plain_ttls());
     nothing_found.free();
+    assert_eq!(pool.in_use(), 0);
+}
+
+#[test]
+fn frames_are_noted_until_somebody_may_change_them_or_their_next_hops() {
+    let pool = Pool::heap(16, 256);
+    let noted = || {
+        let mut batch = received(&pool, 0..5);
+        find(&mut batch, &[], &[]);
+        batch.columns().next_hops.fill(1);
+        batch.note_framed(7);
+        assert_eq!(batch.framed_by(), Some(7));
+        batch.sift_routed::<14>(|_, _| Some(()), Some);
+        assert_eq!(batch.framed_by(), None);
+        batch.note_framed(8);
+        assert!(batch.framed_by() == Some(8) && batch.next_hops() == [1; 5] && batch.longest() == 60);
+        batch
+    };
+    let changes: [fn(&mut Batch); 11] = [
+        |batch| batch.as_mut_slice()[0].data_mut()[2] = 1,
+        |batch| batch.with_next_hops().0[0].data_mut()[2] = 1,
+        |batch| batch.columns().next_hops.fill(2),
+        |batch| batch.sift_network::<20>(|_| true, Some),
+        |batch| batch.change_front::<14>(|front| front[5] = 1, Packet::free),
+        |batch| batch.strip(14, Packet::free),
+        |batch| batch.put_link(b"destinatsource", Packet::free),
+        |batch| batch.pop().into_iter().for_each(Packet::free),
+        |batch| batch.split_off(2).free(),
+        |batch| find(batch, &[], &[]),
+        |batch| batch.find_each_header(HEADERS, |_| Some(1), Some),
+    ];
+    for change in changes {
+        let mut batch = noted();
+        change(&mut batch);
+        assert_eq!(batch.framed_by(), None);
+        batch.free();
+    }
+    for bins in 2..4 {
+        let mut bins: Vec<_> = (0..bins).map(|_| Batch::empty()).collect();
+        noted().deal(&[0, 1, 0, 1, 1], &mut bins, |bin| bin);
+        assert!(bins.iter().filter(|bin| !bin.is_empty()).all(|bin| bin.framed_by() == Some(8)));
+        bins.into_iter().for_each(Batch::free);
+    }
+    let mut forgotten = noted();
+    forgotten.forget_columns();
+    assert_eq!(forgotten.framed_by(), None);
+    let facts: Vec<_> = (0..5).map(|tag| (tag, [Some(0), Some(14), Some(34)], [0, 0])).collect();
+    assert_eq!(all(&forgotten), facts);
+    forgotten.free();
+    let mut looked_at = noted();
+    assert_eq!(all(&looked_at).len(), 5);
+    looked_at.note_framed(9);
+    assert_eq!((looked_at.framed_by(), Batch::empty().framed_by()), (None, None));
+    looked_at.free();
     assert_eq!(pool.in_use(), 0);
 }
 
