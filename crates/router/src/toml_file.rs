@@ -118,6 +118,14 @@ impl Reader {
         self.mistake(value.span(), format!("`{name}` is {what}, not {is}"));
     }
 
+    /// `true` or `false`.
+    pub fn flag(&mut self, name: &str, value: &Value<'_>) -> bool {
+        value.get_ref().as_bool().unwrap_or_else(|| {
+            self.wrong_type(name, "true or false", value);
+            false
+        })
+    }
+
     /// A whole number within a range.
     pub fn number(&mut self, name: &str, value: &Value<'_>, range: RangeInclusive<u32>) -> Option<u32> {
         let what = format!("a whole number from {} to {}", range.start(), range.end());

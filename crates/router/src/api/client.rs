@@ -85,6 +85,9 @@ impl Client {
         let answer = self.exchange(request);
         let answer =
             answer.map_err(|e| format!("no answer from {}: {}", self.socket.display(), reason(&e)))?;
+        if answer.is_empty() {
+            return Err(format!("no answer from {}: it is ending", self.socket.display()));
+        }
         let (status, body) = parse(&answer).ok_or("the router's answer is not HTTP")?;
         Ok((status, body.to_owned()))
     }

@@ -74,6 +74,14 @@ pub struct UpArgs {
     /// The private key of that, PEM
     #[arg(long, value_name = "FILE", requires = "etcd_certificate")]
     etcd_key: Option<PathBuf>,
+
+    /// The user to ask etcd as
+    #[arg(long, value_name = "NAME", requires_all = ["etcd", "etcd_password_file"])]
+    etcd_user: Option<String>,
+
+    /// A file with the user's password
+    #[arg(long, value_name = "FILE", requires = "etcd_user")]
+    etcd_password_file: Option<PathBuf>,
 }
 
 /// A running cluster; the only one here, unless it is named.
@@ -188,6 +196,8 @@ fn up(args: &UpArgs) -> Done {
         authority: args.etcd_authority.clone(),
         certificate: args.etcd_certificate.clone(),
         key: args.etcd_key.clone(),
+        user: args.etcd_user.clone(),
+        password: args.etcd_password_file.clone(),
     };
     supervisor::up(&args.file, cluster, node, etcd).map_err(failed)
 }

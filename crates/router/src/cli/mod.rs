@@ -19,6 +19,7 @@ mod top;
 mod which;
 
 pub use output::{Output, columns};
+pub(crate) use run::processors;
 
 use crate::config::Reported;
 use clap::{Args, CommandFactory, Parser, Subcommand};
@@ -82,7 +83,7 @@ struct Workers {
 }
 
 /// More workers than this are a mistake.
-const MOST_WORKERS: u16 = 256;
+pub(crate) const MOST_WORKERS: u16 = 256;
 
 impl Workers {
     fn count(&self) -> usize {

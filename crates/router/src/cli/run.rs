@@ -74,10 +74,10 @@ pub(super) fn announce(server: &Server) {
 
 /// A list of processors.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Processors(pub(super) Vec<usize>);
+pub(crate) struct Processors(pub(crate) Vec<usize>);
 
 /// `2,4-7`: as the kernel writes lists of processors.
-pub(super) fn processors(text: &str) -> Result<Processors, String> {
+pub(crate) fn processors(text: &str) -> Result<Processors, String> {
     let wrong = || "a list of processors such as 2,4-7".to_owned();
     let mut list = Vec::new();
     for part in text.split(',') {

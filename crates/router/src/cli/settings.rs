@@ -96,22 +96,9 @@ fn fpm_address(text: &str) -> Result<SocketAddr, String> {
     text.parse().map_err(|_| "an address and a port such as 127.0.0.1:2620".to_owned())
 }
 
-/// `strict`, `loose`, `off`.
-fn reverse_path(text: &str) -> Result<ReversePath, String> {
-    ReversePath::from_str(text, false).map_err(|_| "strict, loose or off".to_owned())
-}
-
 /// `process`, `thread`.
 fn mode(text: &str) -> Result<Mode, String> {
     Mode::from_str(text, false).map_err(|_| "process or thread".to_owned())
-}
-
-/// `true`, `false`.
-fn flag(reader: &mut Reader, name: &str, value: &Value<'_>) -> bool {
-    value.get_ref().as_bool().unwrap_or_else(|| {
-        reader.wrong_type(name, "true or false", value);
-        false
-    })
 }
 
 impl Settings {
@@ -126,9 +113,9 @@ impl Settings {
                 }
                 "cpus" => settings.cpus = reader.word("cpus", value, processors).map(|list| list.0),
                 "fpm" => settings.fpm = reader.word("fpm", value, fpm_address),
-                "rpf" => settings.rpf = reader.word("rpf", value, reverse_path),
-                "redirects" => settings.redirects = flag(reader, "redirects", value),
-                "count_routes" => settings.count_routes = flag(reader, "count_routes", value),
+                "rpf" => settings.rpf = reader.word("rpf", value, ReversePath::of_word),
+                "redirects" => settings.redirects = reader.flag("redirects", value),
+                "count_routes" => settings.count_routes = reader.flag("count_routes", value),
                 "control" => settings.control = reader.word("control", value, mode),
                 "http" => settings.http = reader.word("http", value, http_address),
                 "eal" => {

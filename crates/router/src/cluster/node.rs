@@ -26,9 +26,6 @@ pub const COMMAND: &str = "cluster-node";
 /// So long a node that starts waits for its first tables. Without them it starts all the same.
 const FIRST: Duration = Duration::from_secs(10);
 
-/// Workers of a node.
-const WORKERS: usize = 1;
-
 /// What a node is told, as a line of JSON on its standard input. What follows are [`super::orders`].
 #[derive(Clone, Serialize, Deserialize)]
 pub struct Task {
@@ -44,6 +41,9 @@ pub struct Task {
     pub text: String,
     /// Arguments for DPDK's EAL.
     pub eal: Vec<String>,
+    /// Its workers, and the processors to bind them to.
+    pub workers: usize,
+    pub cpus: Vec<usize>,
     /// How it comes to its tables.
     pub replication: Replication,
     /// The twins of all lines of the cluster, if this is, or can become, the control node.
@@ -81,11 +81,11 @@ pub fn run() -> Result<(), Reported> {
     let namespaces = Arc::new(Namespaces::beside(private).map_err(failed)?);
     let Configuration { flat, sources, .. } = Configuration::of_text(&task.node, task.text.clone())?;
     let shared = graph::Tables::new();
-    let published = linux::tables(&shared, WORKERS);
+    let published = linux::tables(&shared, task.workers);
     let options = RunOptions {
-        workers: WORKERS,
+        workers: task.workers,
         burst: 64,
-        cpus: Vec::new(),
+        cpus: task.cpus.clone(),
         simulated: None,
         eal: task.eal.clone(),
         read: Vec::new(),

@@ -4,7 +4,7 @@
 //! namespaces, so that a node that was killed finds its interfaces again and its peers keep theirs. If the supervisor itself
 //! is killed its nodes end with it, and its keepers give the interfaces back.
 
-use super::config::{Cluster, Etcd};
+use super::config::{Cluster, Etcd, Node};
 use super::election::News;
 use super::life;
 use super::node::{Task, Twin};
@@ -92,6 +92,10 @@ pub struct EtcdFlags {
     pub certificate: Option<PathBuf>,
     /// Its key.
     pub key: Option<PathBuf>,
+    /// As whom we ask.
+    pub user: Option<String>,
+    /// A file with the password.
+    pub password: Option<PathBuf>,
 }
 
 impl EtcdFlags {
@@ -109,6 +113,8 @@ impl EtcdFlags {
             authority: self.authority.clone(),
             certificate: self.certificate.clone(),
             key: self.key.clone(),
+            user: self.user.clone(),
+            password: self.password.clone(),
             ..of_file
         };
         if let Some(mistake) = etcd.mistake() {
@@ -276,7 +282,7 @@ impl Supervisor {
     fn nodes(&self) -> String {
         let known = self.known();
         let control = self.control_now();
-        let row = |(number, node): (usize, &super::config::Node)| {
+        let row = |(number, node): (usize, &Node)| {
             let seat = self.seats.iter().find(|seat| seat.node == number);
             let member = seat.map(|seat| &seat.member);
             let state = NodeState {
@@ -344,6 +350,7 @@ impl Supervisor {
     fn task(&self, seat: &Seat, place: &Place) -> Result<Task, String> {
         let cluster = &self.cluster;
         let incarnation = life::next(&self.directory, &cluster.name, &seat.name);
+        let node = cluster.nodes.get(seat.node);
         Ok(Task {
             node: seat.name.clone(),
             number: seat.node,
@@ -351,6 +358,8 @@ impl Supervisor {
             namespace: seat.namespace_file(),
             text: text(cluster, seat.node, incarnation, &place.lines),
             eal: cluster.eal.clone(),
+            workers: node.map_or(1, Node::workers),
+            cpus: node.map_or(Vec::new(), |node| node.cpus.clone()),
             replication: self.offices.replication(cluster, seat.node)?,
             twins: self.twins.clone().filter(|_| cluster.may_control(seat.node)).unwrap_or_default(),
         })

@@ -165,8 +165,11 @@ fn access(etcd: &Etcd) -> Result<Access, String> {
         };
         file.as_ref().map(read).transpose()
     };
+    // The end of the line is not the password's.
+    let password = text(&etcd.password)?.map(|text| text.trim_end_matches(['\n', '\r']).to_owned());
     let access = Access {
         endpoints: etcd.endpoints.clone(),
+        user: etcd.user.clone().zip(password),
         authority: text(&etcd.authority)?,
         certificate: text(&etcd.certificate)?,
         key: text(&etcd.key)?,

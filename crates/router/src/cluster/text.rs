@@ -1,7 +1,7 @@
 //! The configuration of one node, as a Click text.
 
 use super::config::{Cluster, Named};
-use crate::linux::{Extras, Port, lookup};
+use crate::linux::{Port, lookup};
 use std::fmt::Write;
 
 /// The element of each node that knows about the cluster.
@@ -78,6 +78,7 @@ pub fn text(cluster: &Cluster, node: usize, incarnation: u8, lines: &[Port]) -> 
             output = lines.len() + i,
         );
     }
+    text += &bound(cluster, node, &peers);
     let wrapped = peers.len() + 1;
     let _ =
         write!(text, "\n// Frames that cross the cluster whole.\nwrapped :: Null -> [{wrapped}] cluster;\n");
@@ -88,6 +89,16 @@ pub fn text(cluster: &Cluster, node: usize, incarnation: u8, lines: &[Port]) -> 
         text += &own_line(cluster, node, i, port);
     }
     text
+}
+
+/// Binds the switch and its links to one worker, if there are several: what comes by a link stays in order only if nobody
+/// spreads it.
+fn bound(cluster: &Cluster, node: usize, peers: &[usize]) -> String {
+    if cluster.nodes.get(node).is_none_or(|node| node.workers() == 1) {
+        return String::new();
+    }
+    let links: String = peers.iter().map(|peer| format!(", {} 0", link_elements(*peer)[0])).collect();
+    format!("\n// In order as it came.\nStaticThreadSched(cluster 0{links});\n")
 }
 
 fn name(cluster: &Cluster, node: usize) -> &str {
@@ -117,7 +128,7 @@ fn own_line(cluster: &Cluster, node: usize, i: usize, port: &Port) -> String {
          {injected}",
         name = port.name,
     );
-    text += &lookup((i, line), port, Extras::default(), ("ONE_OUTPUT true, ", 1));
+    text += &lookup((i, line), port, cluster.extras, ("ONE_OUTPUT true, ", 1));
     let _ = writeln!(text, "next{i}[0], next6_{i}[0] -> [0] cluster;");
     text
 }
@@ -147,6 +158,7 @@ fn twins(cluster: &Cluster, node: usize, first: usize) -> String {
 mod tests {
     use super::*;
     use crate::config::Configuration;
+    use crate::linux::{Extras, ReversePath};
 
     #[test]
     fn candidates_have_room_for_twins() {
@@ -168,6 +180,28 @@ mod tests {
     }
 
     #[test]
+    fn what_is_asked_for_is_on_the_way() {
+        let file = concat!(env!("CARGO_MANIFEST_DIR"), "/../../deploy/cluster.toml");
+        let mut cluster = Cluster::load(file.as_ref()).unwrap();
+        cluster.nodes[2].workers = Some(3);
+        cluster.extras = Extras { sources: Some(ReversePath::Strict), redirects: true, counts: true };
+        for (node, workers) in [(1, 1), (2, 3)] {
+            let text = text(&cluster, node, 15, &[Port::idle("eth1", [2, 0, 0, 0, 0, 1])]);
+            let configuration = Configuration::of_text("node", text.clone()).unwrap();
+            configuration.check_elements(workers).unwrap();
+            let count = |class: &str| text.matches(class).count();
+            // Of both protocols, with tags and without.
+            let extras =
+                ["CheckReversePath(", "CheckIP6ReversePath(", "IP6RouteCounter(", "DivertReturning("];
+            assert_eq!(extras.map(count), [2, 2, 2, 4], "{text}");
+            // The links to the other nodes, and to those that may come.
+            let bound =
+                "StaticThreadSched(cluster 0, from0 0, from1 0, from3 0, from4 0, from5 0, from6 0, from7 0)";
+            assert_eq!(text.contains(bound), workers > 1, "{text}");
+        }
+    }
+
+    #[test]
     fn every_node_has_a_sound_configuration() {
         let file = concat!(env!("CARGO_MANIFEST_DIR"), "/../../deploy/cluster.toml");
         let cluster = Cluster::load(file.as_ref()).unwrap();
@@ -184,6 +218,10 @@ mod tests {
             assert_eq!(count("ClusterWrap("), if node == 0 { 7 } else { 1 }, "{text}");
             let start = format!("NODE {node}, NODES 8, MEMBERS 0 1 2 3, PORTS 1, LINE_RATE 100000000bps,\n");
             assert!(text.contains(&start), "{text}");
+            assert_eq!(
+                (count("StaticThreadSched("), count("RouteCounter("), count("ReversePath(")),
+                (0, 0, 0)
+            );
         }
     }
 }

@@ -75,6 +75,14 @@ impl ReversePath {
         }
     }
 
+    /// From `strict`, `loose` or `off`.
+    ///
+    /// # Errors
+    /// What it must be.
+    pub fn of_word(text: &str) -> Result<ReversePath, String> {
+        <ReversePath as clap::ValueEnum>::from_str(text, false).map_err(|_| "strict, loose or off".to_owned())
+    }
+
     /// Sets it in a running router with so many ports that was started with some mode.
     ///
     /// # Errors

@@ -46,22 +46,28 @@ pub struct Stage {
     pub supervisor: Process,
     /// Where the control node is elected, if it is.
     pub etcd: Option<Etcd>,
-    /// In the cluster's file.
-    settings: String,
+    /// In the cluster's file: of all, and of each node.
+    settings: [String; 2],
 }
 
 impl Stage {
     /// Starts the cluster, with these settings in its file, and waits until all nodes forward.
     pub fn new(settings: &str) -> Result<Stage> {
-        Stage::with(settings, false)
+        Stage::with([settings, ""], false)
+    }
+
+    /// The same with settings for each node, too.
+    pub fn of_nodes(settings: &str, of_each: &str) -> Result<Stage> {
+        Stage::with([settings, of_each], false)
     }
 
     /// The same with an etcd in the Linux of the nodes, by which their control node is elected.
     pub fn elected(settings: &str) -> Result<Stage> {
-        Stage::with(settings, true)
+        Stage::with([settings, ""], true)
     }
 
-    fn with(settings: &str, is_elected: bool) -> Result<Stage> {
+    fn with(settings: [&str; 2], is_elected: bool) -> Result<Stage> {
+        let settings = settings.map(str::to_owned);
         let inside = Namespace::unique("control")?;
         let ports: Vec<String> = (1..=PORTS).map(|n| format!("port{n}")).collect();
         let hosts = hosts::behind(&inside, &ports)?;
@@ -69,10 +75,10 @@ impl Stage {
         let directory = tempfile::tempdir().map_err(|error| Error::new(error.to_string()))?;
         let name = unique_prefix();
         let file = directory.path().join("cluster.toml");
-        fs::write(&file, text(&name, settings, &NODES)).cannot(|| format!("write {}", file.display()))?;
+        fs::write(&file, text(&name, &settings, &NODES)).cannot(|| format!("write {}", file.display()))?;
         let etcd = is_elected.then(|| Etcd::start(&inside, directory.path())).transpose()?;
         let supervisor = supervisor(&inside, directory.path(), is_elected)?;
-        Ok(Stage { hosts, inside, directory, name, supervisor, etcd, settings: settings.to_owned() })
+        Ok(Stage { hosts, inside, directory, name, supervisor, etcd, settings })
     }
 
     /// The cluster's file, for so many nodes.
@@ -122,6 +128,17 @@ impl Stage {
     pub fn pid(&self, name: &str) -> Result<i32> {
         let pid = self.node(name)?["pid"].as_i64().and_then(|pid| i32::try_from(pid).ok());
         pid.ok_or_else(|| Error::new(format!("node {name} does not run")))
+    }
+
+    /// The rows of `routebricks show WHAT` of a node.
+    pub fn shown(&self, node: &str, what: &str) -> Result<Vec<Value>> {
+        let pid = self.pid(node)?.to_string();
+        let printed = succeed(netns::command(binary()?).args(["show", what, "--json", "--pid", &pid]))?;
+        let mut table: Value = serde_json::from_str(&printed).cannot(|| format!("read the table {what}"))?;
+        match table["rows"].take() {
+            Value::Array(rows) => Ok(rows),
+            _ => Err(Error::new(format!("the table {what} has no rows"))),
+        }
     }
 
     /// Runs `ip link set` in the namespace of a node.
@@ -314,14 +331,14 @@ impl Drop for Stage {
     }
 }
 
-fn text(name: &str, settings: &str, nodes: &[&str]) -> String {
+fn text(name: &str, [settings, of_each]: &[String; 2], nodes: &[&str]) -> String {
     let mut text = format!(
         "[cluster]\nname = '{name}'\ncontrol = 'a'\neal = ['--no-huge', '--no-shconf', '--no-telemetry', '--no-pci', '-m', '256']\n{settings}\n"
     );
     for (node, n) in nodes.iter().zip(1..) {
         text += &format!(
             "[[node]]\nname = '{node}'\n\
-             ports = [{{ name = 'ext{n}', device = 'port{n}', address = ['10.{n}.0.1/24', '2001:db8:{n}::1/64'] }}]\n"
+             ports = [{{ name = 'ext{n}', device = 'port{n}', address = ['10.{n}.0.1/24', '2001:db8:{n}::1/64'] }}]\n{of_each}"
         );
     }
     text

@@ -3,6 +3,7 @@
 //! Rates are low: hosts, nodes and probes share the processors with whatever else runs there.
 
 mod election;
+mod extras;
 mod figures;
 mod growth;
 mod page;

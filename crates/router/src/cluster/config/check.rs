@@ -67,6 +67,7 @@ pub fn nodes(reader: &mut Reader, cluster: &mut Cluster, nodes: Vec<NodeText>, c
         place.lines = node.ports.into_iter().map(|port| port.line).collect();
         (place.certificate, place.key) = (node.certificate, node.key);
         (place.listen, place.spectator) = (node.listen, node.spectator);
+        (place.workers, place.cpus) = (node.workers, node.cpus);
         for (device, to) in devices.into_iter().zip(&numbers) {
             place.links.get_mut(*to).into_iter().for_each(|link| link.clone_from(&device));
         }

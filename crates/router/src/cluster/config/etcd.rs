@@ -6,7 +6,8 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 /// All settings there are.
-pub const ETCD: [&str; 7] = ["endpoints", "prefix", "ttl", "hold", "authority", "certificate", "key"];
+pub const ETCD: [&str; 9] =
+    ["endpoints", "prefix", "ttl", "hold", "authority", "certificate", "key", "user", "password_file"];
 
 /// How long a lease may last without being renewed: etcd gives none that is shorter than 2 s.
 const TTL: std::ops::RangeInclusive<u64> = 2..=60;
@@ -30,6 +31,10 @@ pub struct Etcd {
     pub certificate: Option<PathBuf>,
     /// The key of that.
     pub key: Option<PathBuf>,
+    /// As whom we ask.
+    pub user: Option<String>,
+    /// A file with the password of that, without the end of its last line.
+    pub password: Option<PathBuf>,
 }
 
 impl Default for Etcd {
@@ -42,6 +47,8 @@ impl Default for Etcd {
             authority: None,
             certificate: None,
             key: None,
+            user: None,
+            password: None,
         }
     }
 }
@@ -61,6 +68,8 @@ impl Etcd {
             Some("certificates are for endpoints of etcd by https")
         } else if self.certificate.is_some() != self.key.is_some() {
             Some("a `certificate` for etcd and its `key` belong together")
+        } else if self.user.is_some() != self.password.is_some() {
+            Some("a `user` of etcd and the `password_file` belong together")
         } else {
             None
         }
@@ -98,6 +107,8 @@ pub fn read(reader: &mut Reader, value: &Value<'_>) -> Option<Etcd> {
             "authority" => etcd.authority = super::read::file(reader, "authority", value),
             "certificate" => etcd.certificate = super::read::file(reader, "certificate", value),
             "key" => etcd.key = super::read::file(reader, "key", value),
+            "user" => etcd.user = reader.word("user", value, user),
+            "password_file" => etcd.password = super::read::file(reader, "password_file", value),
             name => reader.unknown(key.span(), name, "setting of etcd", ETCD),
         }
     }
@@ -146,6 +157,10 @@ fn prefix(text: &str) -> Result<String, String> {
     let is_path =
         text.starts_with('/') && !text.ends_with('/') && text.len() <= 256 && text.chars().all(fine);
     if is_path { Ok(text.to_owned()) } else { Err("the beginning of keys such as /routebricks".to_owned()) }
+}
+
+fn user(text: &str) -> Result<String, String> {
+    if text.is_empty() { Err("the name of a user of etcd".to_owned()) } else { Ok(text.to_owned()) }
 }
 
 fn ttl(text: &str) -> Result<Duration, String> {

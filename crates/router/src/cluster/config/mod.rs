@@ -26,6 +26,7 @@ pub use etcd::{Etcd, endpoint, parts};
 pub use words::{Address, Named, Order, Policy};
 
 use crate::config::Reported;
+use crate::linux::Extras;
 use crate::toml_file;
 use cluster::topology::Topology;
 use lang::Diagnostic;
@@ -52,6 +53,8 @@ pub struct Cluster {
     pub hello: Duration,
     /// Longest IP packet on lines, in bytes.
     pub mtu: u32,
+    /// What packets pass at their input nodes, beside what all pass.
+    pub extras: Extras,
     /// Arguments for DPDK's EAL, on all nodes.
     pub eal: Vec<String>,
     /// Where the control node hands out its tables.
@@ -83,6 +86,10 @@ pub struct Node {
     pub listen: Option<SocketAddr>,
     /// It is never elected.
     pub spectator: bool,
+    /// Its workers, if the file says how many.
+    pub workers: Option<u16>,
+    /// Processors to bind workers to, in turn; wherever the system puts them if there are none.
+    pub cpus: Vec<usize>,
 }
 
 /// An external port.
@@ -99,6 +106,11 @@ pub struct Line {
 }
 
 impl Node {
+    /// How many workers it has.
+    pub fn workers(&self) -> usize {
+        self.workers.unwrap_or(1).into()
+    }
+
     /// Whether there is such a node.
     pub fn exists(&self) -> bool {
         !self.name.is_empty()
@@ -123,7 +135,8 @@ impl Cluster {
         let folder = file.parent().unwrap_or(Path::new(""));
         let of_nodes = cluster.nodes.iter_mut().flat_map(|node| [&mut node.certificate, &mut node.key]);
         let etcd = cluster.etcd.iter_mut();
-        let of_etcd = etcd.flat_map(|etcd| [&mut etcd.authority, &mut etcd.certificate, &mut etcd.key]);
+        let of_etcd = etcd
+            .flat_map(|etcd| [&mut etcd.authority, &mut etcd.certificate, &mut etcd.key, &mut etcd.password]);
         for path in of_nodes.chain(of_etcd).chain([&mut cluster.authority]).flatten() {
             *path = folder.join(&*path);
         }

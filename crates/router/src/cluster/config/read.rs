@@ -2,6 +2,8 @@
 
 use super::words::{Named, duration, mac, rate};
 use super::{Address, Cluster, Line, Order, Policy, check, etcd};
+use crate::cli::{MOST_WORKERS, processors};
+use crate::linux::ReversePath;
 use crate::toml_file::{Reader, Value};
 use std::net::SocketAddr;
 use std::ops::Range;
@@ -10,7 +12,7 @@ use std::time::Duration;
 use toml::de::DeTable;
 
 const TABLES: [&str; 3] = ["cluster", "node", "etcd"];
-const CLUSTER: [&str; 13] = [
+const CLUSTER: [&str; 16] = [
     "name",
     "control",
     "line_rate",
@@ -20,12 +22,16 @@ const CLUSTER: [&str; 13] = [
     "hello",
     "mtu",
     "max_nodes",
+    "rpf",
+    "redirects",
+    "count_routes",
     "eal",
     "listen",
     "authority",
     "topology",
 ];
-const NODE: [&str; 8] = ["name", "number", "ports", "links", "certificate", "key", "listen", "candidate"];
+const NODE: [&str; 10] =
+    ["name", "number", "ports", "links", "workers", "cpus", "certificate", "key", "listen", "candidate"];
 const PORT: [&str; 4] = ["name", "device", "mac", "address"];
 const LINK: [&str; 2] = ["to", "device"];
 
@@ -55,6 +61,8 @@ pub struct NodeText {
     pub key: Option<PathBuf>,
     pub listen: Option<SocketAddr>,
     pub spectator: bool,
+    pub workers: Option<u16>,
+    pub cpus: Vec<usize>,
 }
 
 /// A port, and where its names stand.
@@ -119,6 +127,12 @@ fn general(reader: &mut Reader, value: &Value<'_>, cluster: &mut Cluster) -> Opt
                 let number = reader.number("max_nodes", value, 2..=check::MOST_NODES as u32);
                 cluster.max_nodes = number.map_or(0, |number| number as usize);
             }
+            "rpf" => {
+                let mode = reader.word("rpf", value, ReversePath::of_word);
+                cluster.extras.sources = mode.filter(|mode| *mode != ReversePath::Off);
+            }
+            "redirects" => cluster.extras.redirects = reader.flag("redirects", value),
+            "count_routes" => cluster.extras.counts = reader.flag("count_routes", value),
             "eal" => cluster.eal = reader.words("eal", value).into_iter().map(|(word, _)| word).collect(),
             "listen" => cluster.listen = reader.word("listen", value, listen),
             "authority" => cluster.authority = file(reader, "authority", value),
@@ -155,6 +169,8 @@ fn node(reader: &mut Reader, value: &Value<'_>) -> Option<NodeText> {
         key: None,
         listen: None,
         spectator: false,
+        workers: None,
+        cpus: Vec::new(),
     };
     for (key, value) in table {
         match key.get_ref().as_ref() {
@@ -174,6 +190,11 @@ fn node(reader: &mut Reader, value: &Value<'_>) -> Option<NodeText> {
                 let all = reader.array("links", "an array of tables", value);
                 node.links = Some(all.iter().filter_map(|value| link(reader, value)).collect());
             }
+            "workers" => {
+                let number = reader.number("workers", value, 1..=MOST_WORKERS.into());
+                node.workers = number.and_then(|number| number.try_into().ok());
+            }
+            "cpus" => node.cpus = reader.word("cpus", value, processors).map_or(Vec::new(), |list| list.0),
             "certificate" => node.certificate = file(reader, "certificate", value),
             "key" => node.key = file(reader, "key", value),
             "listen" => node.listen = reader.word("listen", value, listen),

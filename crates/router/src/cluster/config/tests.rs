@@ -49,6 +49,7 @@ fn the_least_that_must_be_said() {
         policy: Policy::Adaptive,
         hello: Duration::from_millis(10),
         mtu: 1500,
+        extras: Extras::default(),
         eal: Vec::new(),
         listen: None,
         authority: None,
@@ -88,6 +89,8 @@ policy = 'x'
 hello = '3'
 mtu = 70
 listen = '7400'
+rpf = 'Loose'
+count_routes = 1
 linerate = 1
 [[node]]
 name = 'to-be-or-not-to-be'
@@ -107,22 +110,43 @@ ports = [{ name = 'a/b', device = 'eth1', address = ['192.0.2.1'], mac = '01:00:
         "c.toml:8:9: error: `hello` is a time from 1ms to 1s, such as 5ms",
         "c.toml:9:7: error: `mtu` is a whole number from 576 to 9000",
         "c.toml:10:10: error: `listen` is an address and a port such as 192.0.2.1:7400",
-        "c.toml:11:1: error: no setting of a cluster `linerate`; did you mean `line_rate`?",
-        "c.toml:13:8: error: `name` is 1 to 12 letters and digits, perhaps with `-` between them",
-        "c.toml:14:10: error: this port lacks `name`",
-        "c.toml:14:12: error: no setting of a port `nam`; did you mean `name`?",
-        "c.toml:14:33: error: `0000:3b:00.0` is a PCI device; ports of a cluster are interfaces of Linux",
-        "c.toml:14:51: error: `a port` is a table, not an integer",
-        "c.toml:15:1: error: all nodes have as many ports: 1, not 2",
-        "c.toml:12:1: note: as this one",
-        "c.toml:17:19: error: no interface of Linux can be called `a/b`",
-        "c.toml:17:54: error: `address` is a list, each an address with the length of its prefix, such as 192.0.2.1/24",
-        "c.toml:17:74: error: `mac` is an Ethernet address of one interface, such as 02:00:00:00:00:01",
-        "c.toml:17:121: error: device `eth1` is given twice",
-        "c.toml:17:35: note: first here",
-        "c.toml:18:2: error: no table `nodes`; did you mean `node`?",
+        "c.toml:11:7: error: `rpf` is strict, loose or off",
+        "c.toml:12:16: error: `count_routes` is true or false, not an integer",
+        "c.toml:13:1: error: no setting of a cluster `linerate`; did you mean `line_rate`?",
+        "c.toml:15:8: error: `name` is 1 to 12 letters and digits, perhaps with `-` between them",
+        "c.toml:16:10: error: this port lacks `name`",
+        "c.toml:16:12: error: no setting of a port `nam`; did you mean `name`?",
+        "c.toml:16:33: error: `0000:3b:00.0` is a PCI device; ports of a cluster are interfaces of Linux",
+        "c.toml:16:51: error: `a port` is a table, not an integer",
+        "c.toml:17:1: error: all nodes have as many ports: 1, not 2",
+        "c.toml:14:1: note: as this one",
+        "c.toml:19:19: error: no interface of Linux can be called `a/b`",
+        "c.toml:19:54: error: `address` is a list, each an address with the length of its prefix, such as 192.0.2.1/24",
+        "c.toml:19:74: error: `mac` is an Ethernet address of one interface, such as 02:00:00:00:00:01",
+        "c.toml:19:121: error: device `eth1` is given twice",
+        "c.toml:19:35: note: first here",
+        "c.toml:20:2: error: no table `nodes`; did you mean `node`?",
     ];
     assert_eq!(mistakes(text), expected);
+}
+
+#[test]
+fn what_packets_pass_and_who_works() {
+    let text = TWO.replace("'1G'", "'1G'\nrpf = 'off'\nredirects = true\ncount_routes = true");
+    let text = text.replace("name = 'b'\n", "name = 'b'\nworkers = 2\ncpus = '0,2-3'\n");
+    let cluster = Cluster::parse(&text, 0).unwrap();
+    assert_eq!(cluster.extras, Extras { sources: None, redirects: true, counts: true });
+    let of_nodes: Vec<_> = cluster.nodes.iter().map(|node| (node.workers(), &node.cpus[..])).collect();
+    assert_eq!(of_nodes, [(1, &[][..]), (2, &[0, 2, 3])]);
+    assert_eq!(
+        mistakes(&text.replace("= 2", "= 0").replace("'0,2-3'", "'2-0'")),
+        [
+            "c.toml:13:11: error: `workers` is a whole number from 1 to 256",
+            "c.toml:14:8: error: `cpus` is a list of processors such as 2,4-7",
+        ]
+    );
+    let loose = Cluster::parse(&text.replace("off", "loose"), 0).unwrap();
+    assert_eq!(loose.extras.sources, Some(crate::linux::ReversePath::Loose));
 }
 
 #[test]
@@ -254,6 +278,10 @@ fn mistakes_about_elections() {
     );
     let plain = "certificates are for endpoints of etcd by https";
     assert_eq!(one("endpoints = ['http://a:1']\nauthority = 'x'"), at(plain));
+    let user = "a `user` of etcd and the `password_file` belong together";
+    assert_eq!(one("endpoints = ['http://a:1']\nuser = 'a'"), at(user));
+    assert_eq!(one("endpoints = ['http://a:1']\npassword_file = 'p'"), at(user));
+    assert_eq!(one("endpoints = ['http://a:1']\nuser = 'a'\npassword_file = 'p'"), [""; 0]);
     let half = "a `certificate` for etcd and its `key` belong together";
     assert_eq!(one("endpoints = ['https://a:1']\nauthority = 'x'\nkey = 'y'"), at(half));
     let candidate = TWO.replace("name = 'a'", "name = 'a'\ncandidate = 1");
@@ -283,9 +311,10 @@ fn what_changes_is_told() {
     assert_eq!(between(&two, &moved), (replaced.to_owned(), vec![]));
     let fixed = |text: &str| between(&two, &Cluster::parse(text, 0).unwrap()).1;
     assert_eq!(fixed(&TWO.replace("02:00:00:00:00:01", "02:00:00:00:00:02")), ["the control node, b"]);
-    let others = TWO.replace("'1G'", "'2G'\nhello = '7ms'\nmax_nodes = 9");
+    let others =
+        TWO.replace("'1G'", "'2G'\nhello = '7ms'\nmax_nodes = 9\nrpf = 'strict'\ncount_routes = true");
     let room = "how many nodes there can be: it was started with room for 8 (`max_nodes`)";
-    assert_eq!(fixed(&others), ["line_rate", "hello", room]);
+    assert_eq!(fixed(&others), ["line_rate", "hello", "rpf", "count_routes", room]);
     // Without the first, the second would have another number.
     let two_three = |text: &str| {
         let rest =
@@ -314,8 +343,10 @@ fn the_example_says_all_there_is() {
     let text = std::fs::read_to_string(file).unwrap();
     let is_setting = |line: &&str| line.split(' ').nth(1) == Some("=");
     let of_several = |line: &str| {
-        ["listen", "authority", "links", "certificate", "key", "number", "endpoints", "prefix", "ttl", "hold"]
+        let names = ["listen", "authority", "links", "certificate", "key", "number", "workers", "cpus"];
+        names
             .iter()
+            .chain(&["endpoints", "prefix", "ttl", "hold", "user", "password_file"])
             .any(|name| line.starts_with(name))
     };
     let uncommented = |line| {

@@ -9,7 +9,7 @@ use base64::engine::general_purpose::STANDARD;
 use http_body_util::{BodyExt, Full, Limited};
 use hyper::body::{Bytes, Incoming};
 use hyper::client::conn::http1;
-use hyper::header::{CONTENT_TYPE, HOST};
+use hyper::header::{AUTHORIZATION, CONTENT_TYPE, HOST};
 use hyper::{Request, Response, StatusCode};
 use hyper_util::rt::TokioIo;
 use rustls::pki_types::pem::PemObject;
@@ -27,6 +27,10 @@ use tokio_rustls::TlsConnector;
 const MOST: usize = 1 << 20;
 /// The code of etcd's error when there is no such lease (`NOT_FOUND` of gRPC).
 const NOT_FOUND: u64 = 5;
+/// That when it does not know (any more) who asks (`UNAUTHENTICATED`).
+const UNAUTHENTICATED: u64 = 16;
+/// In a message of a watch that will tell nothing.
+const CANCELED: &[u8] = b"\"canceled\":true";
 
 /// How to reach etcd, with certificates as PEM.
 #[derive(Clone, Debug, Default, serde::Serialize, serde::Deserialize)]
@@ -39,6 +43,8 @@ pub struct Access {
     pub certificate: Option<String>,
     /// Its key.
     pub key: Option<String>,
+    /// As whom we ask, and the password.
+    pub user: Option<(String, String)>,
 }
 
 /// Why there is no answer, or which one.
@@ -90,6 +96,9 @@ pub struct Etcd {
     /// The one that answered last.
     last: usize,
     patience: Duration,
+    user: Option<(String, String)>,
+    /// What etcd gave the user: all members know it, until they forget it.
+    token: Option<String>,
 }
 
 impl Etcd {
@@ -103,7 +112,8 @@ impl Etcd {
         let any_tls = endpoints.iter().any(|endpoint| endpoint.tls);
         let tls =
             any_tls.then(|| tls(access)).transpose().map_err(|e| format!("certificates for etcd: {e}"))?;
-        Ok(Etcd { endpoints, tls: tls.map(TlsConnector::from), last: 0, patience })
+        let (tls, user) = (tls.map(TlsConnector::from), access.user.clone());
+        Ok(Etcd { endpoints, tls, last: 0, patience, user, token: None })
     }
 
     /// A lease for so many seconds. Returns its number, and for how long it is.
@@ -161,6 +171,9 @@ impl Etcd {
         loop {
             // What it says does not matter: whoever wants to know asks.
             match body.frame().await {
+                Some(Ok(frame)) if frame.data_ref().is_some_and(is_canceled) => {
+                    return Failure::Refused("etcd refuses to watch".to_owned());
+                }
                 Some(Ok(_)) => changed(),
                 Some(Err(e)) => return Failure::Silent(e.to_string()),
                 None => return Failure::Silent("the watch has ended".to_owned()),
@@ -176,8 +189,15 @@ impl Etcd {
     async fn first(&mut self, request: &Value) -> Result<Incoming, Failure> {
         let endpoint = self.endpoints.get(self.last).or(self.endpoints.first()).cloned();
         let Some(endpoint) = endpoint else { return Err(Failure::Silent("no endpoints".to_owned())) };
-        let asked = timeout(self.patience, self.send(&endpoint, "/v3/watch", request)).await;
-        match asked {
+        let patience = self.patience;
+        // Nothing is known of a token here until it is too late: a watch that is not allowed says nothing.
+        let asked = async {
+            if let Some((status, answer)) = self.log_in(&endpoint).await? {
+                return Err(refusal(&answer, status));
+            }
+            self.send(&endpoint, "/v3/watch", request).await
+        };
+        match timeout(patience, asked).await {
             Ok(Ok(response)) => Ok(response.into_body()),
             Ok(Err(why)) => Err(Failure::Silent(why)),
             Err(_) => Err(Failure::Silent("no answer".to_owned())),
@@ -188,7 +208,8 @@ impl Etcd {
     async fn ask(&mut self, path: &str, request: &Value) -> Result<Value, Failure> {
         let count = self.endpoints.len();
         let mut why = "no endpoints".to_owned();
-        for i in (0..count).map(|i| (self.last + i) % count) {
+        let first = self.last;
+        for i in (0..count).map(|i| (first + i) % count) {
             let Some(endpoint) = self.endpoints.get(i).cloned() else { continue };
             let asked = timeout(self.patience, self.exchange(&endpoint, path, request)).await;
             match asked {
@@ -209,7 +230,43 @@ impl Etcd {
         Err(Failure::Silent(why))
     }
 
+    /// The answer of a member, asked as our user if there is one.
     async fn exchange(
+        &mut self,
+        endpoint: &Endpoint,
+        path: &str,
+        request: &Value,
+    ) -> Result<(StatusCode, Value), String> {
+        let had_token = self.token.is_some();
+        if !had_token && let Some(refused) = self.log_in(endpoint).await? {
+            return Ok(refused);
+        }
+        let (status, answer) = self.exchange_once(endpoint, path, request).await?;
+        if !(had_token && answer["code"].as_u64() == Some(UNAUTHENTICATED)) {
+            return Ok((status, answer));
+        }
+        match self.log_in(endpoint).await? {
+            Some(refused) => Ok(refused),
+            None => self.exchange_once(endpoint, path, request).await,
+        }
+    }
+
+    /// Gets a token for our user, if there is one; the answer if that is none.
+    async fn log_in(&mut self, endpoint: &Endpoint) -> Result<Option<(StatusCode, Value)>, String> {
+        self.token = None;
+        let Some((name, password)) = &self.user else { return Ok(None) };
+        let request = json!({ "name": name, "password": password });
+        let (status, mut answer) = self.exchange_once(endpoint, "/v3/auth/authenticate", &request).await?;
+        match answer["token"].take() {
+            Value::String(token) => {
+                self.token = Some(token);
+                Ok(None)
+            }
+            _ => Ok(Some((status, answer))),
+        }
+    }
+
+    async fn exchange_once(
         &self,
         endpoint: &Endpoint,
         path: &str,
@@ -218,11 +275,13 @@ impl Etcd {
         let response = self.send(endpoint, path, request).await?;
         let status = response.status();
         let body = Limited::new(response.into_body(), MOST).collect().await.map_err(|e| e.to_string())?;
-        let answer = serde_json::from_slice(&body.to_bytes());
+        let body = body.to_bytes();
+        let answer = serde_json::from_slice(&body);
         let answer = if status == StatusCode::OK {
             answer.map_err(|e| format!("not the JSON of etcd: {e}"))?
         } else {
-            answer.unwrap_or_default()
+            // What does not come from etcd itself, but from what is in front of it, is plain text.
+            answer.unwrap_or_else(|_| json!({ "error": String::from_utf8_lossy(&body).trim() }))
         };
         Ok((status, answer))
     }
@@ -240,18 +299,18 @@ impl Etcd {
             Some(connector) if *tls => {
                 let name = ServerName::try_from(host.clone()).map_err(|e| e.to_string())?;
                 let stream = connector.connect(name, tcp).await.map_err(|e| format!("TLS: {e}"))?;
-                post(stream, endpoint, path, request).await
+                post(stream, endpoint, (path, self.token.as_deref()), request).await
             }
-            _ => post(tcp, endpoint, path, request).await,
+            _ => post(tcp, endpoint, (path, self.token.as_deref()), request).await,
         }
     }
 }
 
-/// Sends a request on a new connection, which lives as long as the answer is read.
+/// Sends a request on a new connection, which lives as long as the answer is read. `token`: who asks.
 async fn post(
     stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
     endpoint: &Endpoint,
-    path: &str,
+    (path, token): (&str, Option<&str>),
     request: &Value,
 ) -> Result<Response<Incoming>, String> {
     let (mut sender, connection) = http1::handshake(TokioIo::new(stream)).await.map_err(|e| e.to_string())?;
@@ -260,11 +319,11 @@ async fn post(
         true => format!("[{}]:{}", endpoint.host, endpoint.port),
         false => format!("{}:{}", endpoint.host, endpoint.port),
     };
-    let request = Request::post(path)
-        .header(HOST, host)
-        .header(CONTENT_TYPE, "application/json")
-        .body(Full::new(Bytes::from(request.to_string())))
-        .map_err(|e| e.to_string())?;
+    let mut head = Request::post(path).header(HOST, host).header(CONTENT_TYPE, "application/json");
+    if let Some(token) = token {
+        head = head.header(AUTHORIZATION, token);
+    }
+    let request = head.body(Full::new(Bytes::from(request.to_string()))).map_err(|e| e.to_string())?;
     sender.send_request(request).await.map_err(|e| e.to_string())
 }
 
@@ -314,151 +373,23 @@ fn entry(value: &Value) -> Option<Entry> {
     })
 }
 
+/// Whether a message of a watch says that there will be no others.
+fn is_canceled(message: &Bytes) -> bool {
+    message.windows(CANCELED.len()).any(|part| part == CANCELED)
+}
+
 /// A number, which the gateway writes as a string.
 fn number(value: &Value) -> Option<i64> {
     value.as_str().map_or_else(|| value.as_i64(), |text| text.parse().ok())
 }
 
 fn refusal(answer: &Value, status: StatusCode) -> String {
-    let said = ["error", "message"].into_iter().find_map(|field| answer[field].as_str());
+    let said = ["error", "message"]
+        .into_iter()
+        .find_map(|field| answer[field].as_str())
+        .filter(|said| !said.is_empty());
     said.map_or_else(|| format!("HTTP {status}"), str::to_owned)
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use control::replicate::Authority;
-    use std::net::TcpListener;
-    use std::process::{Command, Stdio};
-
-    #[test]
-    fn entries_are_read_as_the_gateway_writes_them() {
-        let value = json!({
-            "key": "L3JiL2EvY29udHJvbA==", "create_revision": "4", "mod_revision": "7", "version": "2",
-            "value": "e30=", "lease": "7587862069545473545"
-        });
-        let expected = Entry {
-            key: "/rb/a/control".to_owned(),
-            value: b"{}".to_vec(),
-            made: 4,
-            lease: 7_587_862_069_545_473_545,
-        };
-        assert_eq!(entry(&value), Some(expected));
-        for wrong in
-            [json!({}), json!({ "key": "!", "value": "", "create_revision": "1" }), json!(7), Value::Null]
-        {
-            assert_eq!(entry(&wrong), None, "{wrong}");
-        }
-        assert_eq!(
-            [number(&json!("-3")), number(&json!(4)), number(&json!("x")), number(&Value::Null)],
-            [Some(-3), Some(4), None, None]
-        );
-    }
-
-    #[test]
-    fn a_prefix_is_a_range() {
-        let (key, end) = (STANDARD.encode("/rb/a/"), STANDARD.encode("/rb/a0"));
-        assert_eq!(range("/rb/a/"), json!({ "key": key, "range_end": end }));
-    }
-
-    #[test]
-    fn certificates_are_looked_at_before_anything_is_asked() {
-        let access = Access { endpoints: vec!["https://a:1".to_owned()], ..Access::default() };
-        assert!(Etcd::new(&access, Duration::ZERO).is_ok());
-        let faulty = Access { certificate: Some(String::new()), key: Some("no key".to_owned()), ..access };
-        assert!(
-            Etcd::new(&faulty, Duration::ZERO)
-                .is_err_and(|e| e.starts_with("certificates for etcd: the key: "))
-        );
-    }
-
-    /// A member of its own on this machine, by TLS that asks for a certificate; killed when dropped.
-    struct Member(std::process::Child);
-
-    impl Drop for Member {
-        fn drop(&mut self) {
-            let _ = self.0.kill();
-            let _ = self.0.wait();
-        }
-    }
-
-    /// Starts it with its files in this directory; where it listens.
-    fn member(directory: &std::path::Path, authority: &Authority) -> (Member, String) {
-        let identity = authority.issue("localhost").unwrap();
-        let file = |name: &str, text: &str| {
-            let path = directory.join(name);
-            std::fs::write(&path, text).unwrap();
-            path.display().to_string()
-        };
-        let (ca, certificate) = (file("ca", &identity.authority), file("certificate", &identity.certificate));
-        let (key, data) = (file("key", &identity.key), directory.join("data").display().to_string());
-        let free = || TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
-        let (url, peer) = (format!("https://localhost:{}", free()), format!("http://127.0.0.1:{}", free()));
-        let listen = url.replace("localhost", "127.0.0.1");
-        let member = Command::new("etcd")
-            .args(["--data-dir", &data, "--trusted-ca-file", &ca, "--client-cert-auth"])
-            .args(["--cert-file", &certificate, "--key-file", &key])
-            .args(["--listen-client-urls", &listen, "--advertise-client-urls", &url])
-            .args(["--listen-peer-urls", &peer, "--initial-advertise-peer-urls", &peer])
-            .args(["--initial-cluster", &format!("default={peer}")])
-            .stdout(Stdio::null())
-            .stderr(Stdio::null())
-            .spawn();
-        (Member(member.unwrap()), url)
-    }
-
-    #[test]
-    fn a_real_etcd_answers_by_tls() {
-        if Command::new("etcd").arg("--version").stdout(Stdio::null()).status().is_err() {
-            println!("skipped: there is no etcd");
-            return;
-        }
-        let directory = tempfile::tempdir().unwrap();
-        let (authority, other) = (Authority::new().unwrap(), Authority::new().unwrap());
-        let (_member, url) = member(directory.path(), &authority);
-        let ours = authority.issue("node-a").unwrap();
-        let access = Access {
-            endpoints: vec![url],
-            authority: Some(ours.authority),
-            certificate: Some(ours.certificate),
-            key: Some(ours.key),
-        };
-        let stranger = Access { authority: Some(other.certificate().to_owned()), ..access.clone() };
-        let unknown = Access { certificate: None, key: None, ..access.clone() };
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-        runtime.block_on(async {
-            let client = |access: &Access| Etcd::new(access, Duration::from_secs(5)).unwrap();
-            let mut etcd = client(&access);
-            let mut granted = etcd.grant(60).await;
-            for _ in 0..300 {
-                if granted.is_ok() {
-                    break;
-                }
-                tokio::time::sleep(Duration::from_millis(100)).await;
-                granted = etcd.grant(60).await;
-            }
-            let (lease, ttl) = granted.unwrap();
-            assert_eq!(ttl, Duration::from_secs(60));
-            etcd.put("/rb/members/a", "word", lease).await.unwrap();
-            etcd.put("/rc", "not ours", lease).await.unwrap();
-            etcd.make("/rb/control", "first", lease).await.unwrap();
-            let before = etcd.list("/rb/").await.unwrap();
-            // Who is there first stays.
-            let (second, _) = etcd.grant(60).await.unwrap();
-            etcd.make("/rb/control", "second", second).await.unwrap();
-            assert_eq!(etcd.list("/rb/").await.unwrap(), before);
-            let keys: Vec<_> = before.iter().map(|entry| (&*entry.key, &*entry.value, entry.lease)).collect();
-            assert_eq!(keys, [("/rb/control", &b"first"[..], lease), ("/rb/members/a", b"word", lease)]);
-            assert_eq!(etcd.renew(lease).await.unwrap(), ttl);
-            etcd.revoke(lease).await.unwrap();
-            assert!(matches!(etcd.renew(lease).await, Err(Failure::NoLease)));
-            assert!(matches!(etcd.put("/rb/members/a", "", lease).await, Err(Failure::NoLease)));
-            assert_eq!(etcd.list("/rb/").await.unwrap(), []);
-            etcd.make("/rb/control", "second", second).await.unwrap();
-            assert!(etcd.list("/rb/").await.unwrap()[0].made > before[0].made);
-            for wrong in [stranger, unknown] {
-                assert!(matches!(client(&wrong).grant(60).await, Err(Failure::Silent(_))));
-            }
-        });
-    }
-}
+mod tests;

@@ -1,0 +1,102 @@
+//! What a cluster does only if its file asks for it: checks of sources, redirects, counts of routes, several workers.
+
+use super::{LENGTH, QUICK, RATE, alone};
+use lab::cluster::{LIMIT, NODES, Probe, Stage};
+use lab::netns::{self, Namespace};
+use lab::wait::wait_until;
+use lab::{Context, Error, Result};
+use std::thread;
+use std::time::Duration;
+
+/// Packets and bytes that a node has counted for the route of a prefix.
+fn counted(stage: &Stage, node: &str, prefix: &str) -> Result<[u64; 2]> {
+    let rows = stage.shown(node, "routes")?;
+    let row = rows.iter().find(|row| row["prefix"] == prefix);
+    let counts = row.and_then(|row| Some([row["packets"].as_u64()?, row["bytes"].as_u64()?]));
+    counts.ok_or_else(|| Error::new(format!("node {node} counts nothing for {prefix}")))
+}
+
+/// Packets that a node has lost for this reason.
+fn lost(stage: &Stage, node: &str, reason: &str) -> Result<u64> {
+    let rows = stage.shown(node, "drops")?;
+    Ok(rows.iter().filter(|row| row["reason"] == reason).filter_map(|row| row["packets"].as_u64()).sum())
+}
+
+/// ICMP redirects that a host got.
+fn redirected(host: &Namespace) -> Result<u64> {
+    let text = host.run("cat", &["/proc/net/snmp"])?;
+    let mut lines = text.lines().filter_map(|line| line.strip_prefix("Icmp: "));
+    let (names, values) = (lines.next().unwrap_or_default(), lines.next().unwrap_or_default());
+    let mut columns = names.split(' ').zip(values.split(' '));
+    let found = columns.find(|(name, _)| *name == "InRedirects");
+    let (_, value) = found.ok_or_else(|| Error::new("no count of redirects"))?;
+    value.parse().cannot(|| "read the count of redirects".to_owned())
+}
+
+#[test]
+fn sources_are_checked_routes_counted_and_senders_redirected_at_the_input_node() -> Result<()> {
+    if netns::skipped() {
+        return Ok(());
+    }
+    let _one = alone();
+    let stage = Stage::new(&format!("{QUICK}rpf = 'strict'\nredirects = true\ncount_routes = true\n"))?;
+    stage.wait_for_all_pings()?;
+    let sender = &stage.hosts[1];
+
+    // There and back, each at the node where it comes in.
+    let of = [("b", "10.3.0.2/32"), ("c", "10.2.0.2/32"), ("c", "10.3.0.2/32"), ("a", "10.3.0.2/32")];
+    let all = || of.iter().map(|(node, prefix)| counted(&stage, node, prefix)).collect::<Result<Vec<_>>>();
+    let before = all()?;
+    let printed = sender.run("ping", &["-n", "-c200", "-i0.005", "-q", "10.3.0.2"])?;
+    assert!(printed.contains(" 200 received"), "{printed}");
+    let added: Vec<_> = all()?.iter().zip(&before).map(|(a, b)| [a[0] - b[0], a[1] - b[1]]).collect();
+    // Ethernet, IPv4, ICMP, 56 bytes.
+    let pings = [200, 200 * (14 + 20 + 8 + 56)];
+    assert_eq!(added, [pings, pings, [0, 0], [0, 0]]);
+
+    // A second address on the link, and one behind the line of another node.
+    sender.ip("address add 10.2.0.77/24 dev eth0\naddress add 10.4.0.99/32 dev lo\n")?;
+    let answered = |from: &str| {
+        Ok::<_, Error>(
+            sender.output("ping", &["-n", "-c1", "-W0.5", "-I", from, "10.3.0.2"])?.status.success(),
+        )
+    };
+    wait_until("ping from the second address", LIMIT, || Ok(answered("10.2.0.77")?.then_some(())))?;
+    let before = lost(&stage, "b", "reverse_path")?;
+    assert!(!answered("10.4.0.99")?);
+    assert_eq!(lost(&stage, "b", "reverse_path")?, before + 1);
+
+    // To a network behind another router on the sender's own link.
+    stage.inside.ip(
+        "neighbour replace 10.2.0.78 lladdr 02:00:00:00:00:78 dev ext2\nroute add 10.9.0.0/16 via 10.2.0.78\n",
+    )?;
+    wait_until("a redirect", LIMIT, || {
+        sender.output("ping", &["-n", "-c1", "-W0.1", "10.9.0.1"])?;
+        Ok((redirected(sender)? > 0).then_some(()))
+    })?;
+    stage.end()
+}
+
+#[test]
+fn nodes_with_several_workers_keep_the_order() -> Result<()> {
+    if netns::skipped() {
+        return Ok(());
+    }
+    let _one = alone();
+    // What a probe sends does not fit the direct link.
+    let stage = Stage::of_nodes("line_rate = '16M'\nhello = '50ms'\n", "workers = 2\n")?;
+    let printed = stage.supervisor.printed()?;
+    assert_eq!(printed.matches(" elements, 2 workers, ").count(), NODES.len(), "{printed}");
+    stage.wait_for_all_pings()?;
+    stage.wait_for_all_links()?;
+    let before = stage.relayed(None)?;
+    let pairs = [(0, 1), (1, 0), (2, 3), (3, 2)];
+    let probes = stage.probes(&pairs, LENGTH, RATE)?;
+    thread::sleep(Duration::from_secs(3));
+    let seen = Probe::end(probes)?;
+    let status = stage.typed(&["status"])?;
+    assert!(seen.iter().all(|seen| (seen.again, seen.late) == (0, 0)), "{seen:?}\n{status}");
+    assert!(seen.iter().all(|seen| seen.received * 10 > seen.sent * 9), "{seen:?}\n{status}");
+    assert!(stage.relayed(None)? > before + 1000, "{status}");
+    stage.end()
+}
