@@ -53,6 +53,12 @@ impl Glance {
         in_words(self.front, self.back)
     }
 
+    /// The last word, read in big-endian order, of one that is like this and has this number.
+    #[inline]
+    pub fn numbered(&self, sequence: u32) -> u32 {
+        (self.back & !(SEQUENCES - 1)) | (sequence % SEQUENCES)
+    }
+
     /// As [`Header::phase`].
     #[inline(always)]
     pub fn phase(&self) -> Phase {

@@ -28,74 +28,46 @@ pub struct Alike {
 
 /// Bits behind the adjacency in the first 8 octets.
 const ADJACENCY_SHIFT: u32 = 16;
-/// Bits behind the number in the last 8 octets.
-const SEQUENCE_SHIFT: u32 = 16;
-/// Bits below the EtherType in [`Row::back`].
-const TYPE_SHIFT: u32 = 48;
 
 /// The bits of [`Row`] that are the same in all packets of a kind.
 const SAME: Row = {
     let [a, b, c] = Glance::ALIKE;
-    Row {
-        front: a as u64 | (b as u64) << 32,
-        back: (b as u64) >> 16 | (c as u64) << 16 | 0xFFFF << TYPE_SHIFT,
-    }
+    Row { front: a as u64 | (b as u64) << 32, back: c }
 };
 
-/// A frame's Ethernet header as two little-endian words that overlap: how a machine reads it fastest.
+/// A header as two little-endian words: how a machine reads it fastest.
 #[derive(Debug, Clone, Copy)]
 struct Row {
-    /// The first 8 octets.
     front: u64,
-    /// The last 8, with the EtherType.
-    back: u64,
+    back: u32,
 }
 
 impl Row {
     /// That of a frame.
     #[inline(always)]
-    fn new([a, b, c, d, e, f, g, h, w, x, y, z, m, n]: &[u8; HEADER_LEN]) -> Row {
+    fn new([a, b, c, d, e, f, g, h, w, x, y, z, ..]: &[u8; HEADER_LEN]) -> Row {
         let front = u64::from_le_bytes([*a, *b, *c, *d, *e, *f, *g, *h]);
-        Row { front, back: u64::from_le_bytes([*g, *h, *w, *x, *y, *z, *m, *n]) }
+        Row { front, back: u32::from_le_bytes([*w, *x, *y, *z]) }
     }
 
     /// What packets like this have in common: 0 where they may differ.
     #[inline(always)]
-    fn common(glance: &Glance, ethertype: [u8; 2]) -> Row {
-        let [a, b, c] = glance.words().map(u64::from);
-        let ethertype = u64::from(u16::from_le_bytes(ethertype));
-        Row {
-            front: (a | b << 32) & SAME.front,
-            back: (b >> 16 | c << 16 | ethertype << TYPE_SHIFT) & SAME.back,
-        }
+    fn common(glance: &Glance) -> Row {
+        let [a, b, c] = glance.words();
+        Row { front: (u64::from(a) | u64::from(b) << 32) & SAME.front, back: c & SAME.back }
     }
 
-    /// The adjacency, in those bits where it stands, of a header that begins like the common one.
+    /// Of a header that begins like the common one the adjacency, in those bits where it stands.
     #[inline(always)]
     fn adjacency(&self, common: &Row) -> Option<u64> {
         let differs = self.front ^ common.front;
         (differs & SAME.front == 0).then_some(differs)
     }
 
-    /// The number of the adjacency of a header that begins like the common one; of others a number that none has.
+    /// Whether it ends like the common one, but for the number.
     #[inline(always)]
-    fn number(&self, common: &Row) -> usize {
-        let differs = (self.front ^ common.front).swap_bytes();
-        // What is before and behind the adjacency stands above it now.
-        usize::try_from(differs.rotate_right(ADJACENCY_SHIFT)).unwrap_or(usize::MAX)
-    }
-
-    /// Whether it ends like the common one, but for the number; the EtherType does not matter to a relay.
-    #[inline(always)]
-    fn ends_like<const TYPED: bool>(&self, common: &Row) -> bool {
-        const UNTYPED: u64 = SAME.back & !(0xFFFF << TYPE_SHIFT);
-        (self.back ^ common.back) & if TYPED { SAME.back } else { UNTYPED } == 0
-    }
-
-    /// Whether it ends like the common one, with this number, which stands [`SEQUENCE_SHIFT`] higher.
-    #[inline(always)]
-    fn is_numbered(&self, common: &Row, number: u64) -> bool {
-        (self.back ^ common.back).swap_bytes() == number
+    fn ends_like(&self, common: &Row) -> bool {
+        (self.back ^ common.back) & SAME.back == 0
     }
 }
 
@@ -111,7 +83,7 @@ impl Passed {
 /// Gets packets of a kind ready to be sent on, up to the first that is another or a marker.
 #[inline(never)]
 pub fn pass_on(packets: &mut [Packet], like: &Alike) -> Passed {
-    let common = Row::common(&like.glance, [0; 2]);
+    let common = Row::common(&like.glance);
     let mut bytes = 0;
     for (passed, packet) in packets.iter_mut().enumerate() {
         // A packet's length has 16 bits.
@@ -120,7 +92,7 @@ pub fn pass_on(packets: &mut [Packet], like: &Alike) -> Passed {
         let row = Row::new(head);
         // Markers are not traffic, and have adjacency 0.
         let Some(1..) = row.adjacency(&common) else { return Passed::new(passed, bytes) };
-        if !row.ends_like::<false>(&common) {
+        if !row.ends_like(&common) {
             return Passed::new(passed, bytes);
         }
         head.first_chunk_mut().into_iter().for_each(Header::relay);
@@ -135,24 +107,27 @@ pub fn pass_out<const STRICT: bool>(packets: &mut [Packet], like: &Alike, networ
     // Numbers do not come round among packets that are looked at together.
     let before_first = (SEQUENCES - like.next) as usize;
     let most = if STRICT { like.room.min(packets.len()).min(before_first) } else { packets.len() };
-    let common = Row::common(&like.glance, network.ethertype);
-    let mut number = u64::from(like.next) << SEQUENCE_SHIFT;
+    let common = Row::common(&like.glance);
+    let mut last = like.glance.numbered(like.next);
     let mut bytes = 0;
     for (passed, packet) in packets[..most].iter_mut().enumerate() {
         // A packet's length has 16 bits.
         let length = packet.len() as u32;
-        let Some(head) = packet.first_mut() else { return Passed::new(passed, bytes) };
+        let Some(head) = packet.data_mut().first_chunk_mut() else { return Passed::new(passed, bytes) };
         let row = Row::new(head);
-        // No list has more adjacencies than headers have numbers for.
-        let adjacency = network.at(row.number(&common)).filter(|adjacency| adjacency.output == like.line);
-        let Some(adjacency) = adjacency else { return Passed::new(passed, bytes) };
-        let is_right = if STRICT { row.is_numbered(&common, number) } else { row.ends_like::<true>(&common) };
+        let Some(adjacency) = row.adjacency(&common) else { return Passed::new(passed, bytes) };
+        // The adjacency is all that is left of the word.
+        let adjacency = network.get(head, (adjacency.swap_bytes() >> ADJACENCY_SHIFT) as usize);
+        let Some(adjacency) = adjacency.filter(|adjacency| adjacency.output == like.line) else {
+            return Passed::new(passed, bytes);
+        };
+        let is_right = if STRICT { row.back.swap_bytes() == last } else { row.ends_like(&common) };
         if !is_right {
             return Passed::new(passed, bytes);
         }
         head[..LEN].copy_from_slice(&adjacency.header[..LEN]);
         bytes += length;
-        number += 1 << SEQUENCE_SHIFT;
+        last = last.wrapping_add(1);
     }
     Passed::new(most, bytes)
 }

@@ -123,7 +123,11 @@ fn is_calm(stage: &Stage) -> Result<()> {
     })
 }
 
+/// A probe of which nothing arrived has a gap without an end.
 fn milliseconds(time: Duration) -> String {
+    if time == Duration::MAX {
+        return "endless".to_owned();
+    }
     format!("{:.1}", time.as_secs_f64() * 1e3)
 }
 
