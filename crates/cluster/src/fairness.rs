@@ -14,6 +14,8 @@ pub struct Drr<T> {
     turns: VecDeque<usize>,
     /// Bytes that each queue may hold.
     limit: u32,
+    /// Packets that each queue may hold.
+    most: usize,
     bytes: u64,
 }
 
@@ -32,13 +34,23 @@ impl<T> Drr<T> {
             queues: std::iter::repeat_with(queue).take(inputs).collect(),
             turns: VecDeque::with_capacity(inputs),
             limit,
+            most: usize::MAX,
             bytes: 0,
         }
     }
 
+    /// The same of up to `most` packets each, too.
+    #[must_use]
+    pub fn of_packets(self, most: usize) -> Drr<T> {
+        Drr { most, ..self }
+    }
+
     /// Whether [`Drr::push`] would take such a packet.
     pub fn admits(&self, input: usize, len: u32) -> bool {
-        self.queues.get(input).is_some_and(|queue| len <= self.limit.saturating_sub(queue.bytes))
+        let has_room = |queue: &Queue<T>| {
+            len <= self.limit.saturating_sub(queue.bytes) && queue.packets.len() < self.most
+        };
+        self.queues.get(input).is_some_and(has_room)
     }
 
     /// Adds a packet of an input node.
@@ -164,6 +176,15 @@ mod tests {
         assert_eq!((drr.bytes(), drr.pop()), (0, None));
         drr.push(1, 1000, 'g').unwrap();
         assert_eq!(drr.pop(), Some((1, 1000, 'g')));
+    }
+
+    #[test]
+    fn a_queue_is_full_of_packets_or_of_bytes() {
+        let mut drr = Drr::new(2, 1000).of_packets(2);
+        assert_eq!([1, 1, 1].map(|len| drr.push(0, len, 'a')), [Ok(()), Ok(()), Err('a')]);
+        assert_eq!([600, 600].map(|len| drr.push(1, len, 'b')), [Ok(()), Err('b')]);
+        drr.pop().unwrap();
+        assert!(drr.admits(0, 1) && !drr.admits(0, 1000));
     }
 
     #[test]

@@ -27,12 +27,13 @@
 //! - `INCARNATION`: 0 to 15, another one each time that the node starts. Default 0.
 //! - `HELLO`: how often each link carries a hello. After three missed ones it is down. Default 5 ms.
 //! - `WORKERS`: workers of a node, at most. Default 1.
-//! - `WINDOW`: numbers that a resequencer looks ahead. Default 4096.
+//! - `WINDOW`: numbers that a resequencer looks ahead. Default 1024 for each node, at least 4096.
 //! - `DEADLINE`: how long a packet waits for earlier ones at least; if delays differ by more than half of it, twice the
 //!   difference. Default 20 ms.
 //! - `GAP`: packets of a flow less than this apart are one flowlet; 0 = twice the difference of delays, at least 10 ms.
 //!   Default 100 ms.
-//! - `BUFFER`: bytes that may wait for a link or line, for each input node. Default 256000.
+//! - `BUFFER`: bytes that may wait for a link or line, for each input node. Default 256000. With `ORDER strict` no more than
+//!   `WINDOW`/(2 `NODES`) packets wait for a link: those of other ways would get too far ahead.
 //!
 //! # Ports
 //! Inputs, all push, L being the number of links:

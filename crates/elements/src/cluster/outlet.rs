@@ -38,6 +38,8 @@ pub struct Outlet {
     first_bytes: u32,
     /// Most of `first_bytes`, and of each input node's in `fair`.
     limit: u32,
+    /// Most packets in `first`, and of each input node in `fair`.
+    most: usize,
     fair: Drr<Packet>,
     waiting: usize,
     /// What goes out at the end of this call.
@@ -61,8 +63,9 @@ fn burst(rate: u64) -> u32 {
 }
 
 impl Outlet {
-    /// An outlet by this output of this rate, for frames of `inputs` nodes, each of which may have `limit` bytes waiting.
-    pub fn new(output: usize, rate: u64, inputs: u16, limit: u32) -> Outlet {
+    /// An outlet by this output of this rate, for frames of `inputs` nodes, each of which may have so many bytes and packets
+    /// waiting.
+    pub fn new(output: usize, rate: u64, inputs: u16, (limit, most): (u32, usize)) -> Outlet {
         let burst = burst(rate);
         Outlet {
             output,
@@ -73,7 +76,8 @@ impl Outlet {
             first: VecDeque::new(),
             first_bytes: 0,
             limit,
-            fair: Drr::new(inputs.into(), limit),
+            most,
+            fair: Drr::new(inputs.into(), limit).of_packets(most),
             waiting: 0,
             staged: Batch::empty(),
             packets: 0,
@@ -126,7 +130,9 @@ impl Outlet {
 
     fn has_room(&self, turn: Turn, length: u32) -> bool {
         match turn {
-            Turn::First => length <= self.limit.saturating_sub(self.first_bytes),
+            Turn::First => {
+                length <= self.limit.saturating_sub(self.first_bytes) && self.first.len() < self.most
+            }
             Turn::Fair(node) => self.fair.admits(node.into(), length),
         }
     }

@@ -12,6 +12,11 @@ const MILLISECOND: u64 = 1_000_000;
 pub const LEAST_GAP: u64 = 10 * MILLISECOND;
 /// The largest window, as the resequencer has it.
 const MAX_WINDOW: usize = 1 << 21;
+/// The usual window, and how much of it there is at least for each node.
+const WINDOW: usize = 4096;
+const WINDOW_OF_NODE: usize = 1024;
+/// Packets that may wait for a link however small the window is.
+const LEAST_PACKETS: usize = 32;
 
 /// What a configuration says of a node and its cluster.
 #[derive(Debug, Clone)]
@@ -142,6 +147,8 @@ impl Settings {
         if hello < MILLISECOND {
             args.error("HELLO", "less than 1 ms");
         }
+        let of_nodes = WINDOW_OF_NODE * usize::from(topology.edge_nodes());
+        let usual_window = of_nodes.clamp(WINDOW, MAX_WINDOW);
         Settings {
             me,
             topology,
@@ -156,10 +163,20 @@ impl Settings {
             incarnation,
             hello,
             workers: number(args, "WORKERS", 1, 1, WORKERS),
-            window: number(args, "WINDOW", 4096, 2, MAX_WINDOW),
+            window: number(args, "WINDOW", usual_window, 2, MAX_WINDOW),
             deadline: nanoseconds(args, "DEADLINE", 20 * MILLISECOND),
             gap: nanoseconds(args, "GAP", cluster::flowlet::PAPER_GAP),
             buffer: number(args, "BUFFER", 256_000, 1 << 14, 1 << 30),
+        }
+    }
+
+    /// Packets of an input node that may wait for a link. A relay has 1/N of what a node sends another for the second way, so
+    /// that N times as many numbers pass while so many wait: half of those that a resequencer can look ahead.
+    pub fn link_packets(&self) -> usize {
+        let nodes = usize::from(self.topology.edge_nodes());
+        match self.order {
+            Order::Strict => (self.window / (2 * nodes)).max(LEAST_PACKETS),
+            _ => usize::MAX,
         }
     }
 

@@ -184,9 +184,6 @@ impl Switch {
             link.into_iter().for_each(|outlet| *outlet = (own + place) as u16);
         }
         let link_rate = settings.link_rate(settings.members.len());
-        let rates = (0..own).map(|_| settings.line_rate).chain(settings.links.iter().map(|_| link_rate));
-        let outlets =
-            rates.enumerate().map(|(output, rate)| Outlet::new(output, rate, edge, settings.buffer));
         let new_neighbour = |&node| Neighbour::new(node, &settings);
         let needs_flow = matches!(settings.order, Order::Flowlet | Order::SinglePath)
             || settings.policy == Policy::FlowHash;
@@ -203,7 +200,7 @@ impl Switch {
             lines: destinations(&settings),
             headers: headers(&settings),
             ways: Ways::new(&settings),
-            outlets: outlets.collect(),
+            outlets: outlets(&settings, link_rate),
             bins: (0..own + settings.links.len() + 2).map(|_| Batch::empty()).collect(),
             scratch: vec![0; Batch::MAX],
             early: Vec::new(),
@@ -376,6 +373,17 @@ impl Switch {
             self.publish(cx.now);
         }
     }
+}
+
+/// Lines, then links of this rate.
+fn outlets(settings: &Settings, link_rate: u64) -> Vec<Outlet> {
+    // What waits for a line has been put in order already.
+    let lines = (0..settings.own_lines()).map(|_| (settings.line_rate, usize::MAX));
+    let all = lines.chain(settings.links.iter().map(|_| (link_rate, settings.link_packets())));
+    let edge = settings.topology.edge_nodes();
+    all.enumerate()
+        .map(|(output, (rate, most))| Outlet::new(output, rate, edge, (settings.buffer, most)))
+        .collect()
 }
 
 impl LocalClusterSwitch {

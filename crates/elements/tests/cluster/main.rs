@@ -24,8 +24,20 @@ fn drive(
     random: &mut Random,
     to: impl Fn(u16, &mut Random) -> Option<u16>,
 ) {
+    drive_frames(net, 986, ms, load, random, to);
+}
+
+/// The same with packets of another length.
+fn drive_frames(
+    net: &mut Net,
+    len: usize,
+    ms: u64,
+    load: f64,
+    random: &mut Random,
+    to: impl Fn(u16, &mut Random) -> Option<u16>,
+) {
     let (lines, kinds) = (net.setup.lines(), net.setup.kinds);
-    let interval = (1010.0 * 8.0 * 1e9 / net.setup.line_rate as f64 / load) as u64;
+    let interval = ((len + 24) as f64 * 8.0 * 1e9 / net.setup.line_rate as f64 / load) as u64;
     let end = net.now + ms * MS;
     let mut due: Vec<(u64, u16)> =
         (0..lines).map(|line| (net.now + random.below(interval as usize) as u64, line)).collect();
@@ -38,7 +50,7 @@ fn drive(
         net.run_until(at);
         if let Some(output) = to(line, random) {
             let kind = if kinds > 1 { random.below(kinds.into()) as u16 } else { 0 };
-            net.offer(line + kind * lines, output, random.below(4) as u16, 986);
+            net.offer(line + kind * lines, output, random.below(4) as u16, len);
         }
         due[0].0 += interval;
     }
@@ -91,6 +103,26 @@ fn strict_keeps_order_where_spray_does_not() {
             assert!(net.relayed * 5 > net.sent.len() * 2, "{} of {}", net.relayed, net.sent.len());
             assert_eq!(strange, [""; 0]);
         }
+        net.check_books();
+    }
+}
+
+/// The smallest frames and more of them than the links carry: queues are full for long. What goes by them is not so late that a
+/// resequencer has given it up.
+#[test]
+fn full_queues_do_not_lead_out_of_the_window() {
+    for (nodes, seed) in [(4, 1), (8, 2)] {
+        let mut net = Net::new(Setup { line_rate: 10_000_000, ..Setup::mesh(nodes, "strict") });
+        let mut random = Random::new(seed);
+        drive_frames(&mut net, 60, 1500, 1.05, &mut random, |line, _| Some(line ^ 1));
+        net.run_for(2000 * MS);
+        let losses = net.losses();
+        let of_queues = ["cluster.link_full", "cluster.relay_full", "cluster.line_full"];
+        assert!(losses.keys().all(|name| of_queues.contains(&&**name)), "{losses:?}");
+        let (lost, all) = (net.undelivered(), net.sent.len());
+        // Markers wait, too.
+        assert!(net.reordered == 0 && lost as u64 <= losses.values().sum(), "{lost}: {losses:?}");
+        assert!(lost > 0 && lost * 4 < all, "{lost} of {all}");
         net.check_books();
     }
 }
