@@ -2,7 +2,7 @@
 //!
 //! The crate has four storeys:
 //!
-//! * plumbing: [`netns`], [`veth`], [`process`], [`capture`], [`trace`], [`wait`];
+//! * plumbing: [`netns`], [`veth`], [`process`], [`capture`], [`trace`], [`snmp`], [`wait`];
 //! * packets: [`packets`] builds them, [`view`] reads them back, [`exchange`] passes them through a router
 //!   and waits until everything that comes out has come out;
 //! * routing: [`twins`] is a router that Linux drives with its neighbours, [`daemons`] are FRR and BIRD, [`probe`] is a
@@ -39,6 +39,7 @@ pub mod report;
 pub mod rng;
 pub mod routebricks;
 pub mod router;
+pub mod snmp;
 pub mod steps;
 pub mod table;
 pub mod table6;

@@ -2,9 +2,9 @@
 
 use super::{LENGTH, QUICK, RATE, alone};
 use lab::cluster::{LIMIT, NODES, Probe, Stage};
-use lab::netns::{self, Namespace};
+use lab::netns;
 use lab::wait::wait_until;
-use lab::{Context, Error, Result};
+use lab::{Error, Result, snmp};
 use std::thread;
 use std::time::Duration;
 
@@ -20,17 +20,6 @@ fn counted(stage: &Stage, node: &str, prefix: &str) -> Result<[u64; 2]> {
 fn lost(stage: &Stage, node: &str, reason: &str) -> Result<u64> {
     let rows = stage.shown(node, "drops")?;
     Ok(rows.iter().filter(|row| row["reason"] == reason).filter_map(|row| row["packets"].as_u64()).sum())
-}
-
-/// ICMP redirects that a host got.
-fn redirected(host: &Namespace) -> Result<u64> {
-    let text = host.run("cat", &["/proc/net/snmp"])?;
-    let mut lines = text.lines().filter_map(|line| line.strip_prefix("Icmp: "));
-    let (names, values) = (lines.next().unwrap_or_default(), lines.next().unwrap_or_default());
-    let mut columns = names.split(' ').zip(values.split(' '));
-    let found = columns.find(|(name, _)| *name == "InRedirects");
-    let (_, value) = found.ok_or_else(|| Error::new("no count of redirects"))?;
-    value.parse().cannot(|| "read the count of redirects".to_owned())
 }
 
 #[test]
@@ -72,7 +61,7 @@ fn sources_are_checked_routes_counted_and_senders_redirected_at_the_input_node()
     )?;
     wait_until("a redirect", LIMIT, || {
         sender.output("ping", &["-n", "-c1", "-W0.1", "10.9.0.1"])?;
-        Ok((redirected(sender)? > 0).then_some(()))
+        Ok((snmp::counter(sender, "Icmp", "InRedirects")? > 0).then_some(()))
     })?;
     stage.end()
 }
