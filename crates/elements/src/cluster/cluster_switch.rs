@@ -33,7 +33,7 @@
 //! - `GAP`: packets of a flow less than this apart are one flowlet; 0 = twice the difference of delays, at least 10 ms.
 //!   Default 100 ms.
 //! - `BUFFER`: bytes that may wait for a link or line, for each input node. Default 256000. With `ORDER strict` no more than
-//!   `WINDOW`/(2 `NODES`) packets wait for a link: those of other ways would get too far ahead.
+//!   `WINDOW`/(2 `NODES`) packets, but at least 32, wait for a link: those of other ways would get too far ahead.
 //!
 //! # Ports
 //! Inputs, all push, L being the number of links:

@@ -86,7 +86,7 @@ impl Client {
         let answer =
             answer.map_err(|e| format!("no answer from {}: {}", self.socket.display(), reason(&e)))?;
         if answer.is_empty() {
-            return Err(format!("no answer from {}: it is ending", self.socket.display()));
+            return Err(format!("no answer from {}: the connection was closed", self.socket.display()));
         }
         let (status, body) = parse(&answer).ok_or("the router's answer is not HTTP")?;
         Ok((status, body.to_owned()))

@@ -91,6 +91,15 @@ async fn client_of(access: &Access) -> Etcd {
     etcd
 }
 
+/// Says so and gives true where no etcd is installed.
+fn skipped() -> bool {
+    let missing = Command::new("etcd").arg("--version").stdout(Stdio::null()).status().is_err();
+    if missing {
+        println!("skipped: there is no etcd");
+    }
+    missing
+}
+
 fn refused<T: std::fmt::Debug>(answer: Result<T, Failure>) -> String {
     match answer {
         Err(Failure::Refused(why)) => why,
@@ -118,8 +127,7 @@ async fn demand_users(root: &mut Etcd) {
 
 #[test]
 fn a_real_etcd_answers_its_users() {
-    if Command::new("etcd").arg("--version").stdout(Stdio::null()).status().is_err() {
-        println!("skipped: there is no etcd");
+    if skipped() {
         return;
     }
     let directory = tempfile::tempdir().unwrap();
@@ -169,8 +177,7 @@ fn a_real_etcd_answers_its_users() {
 
 #[test]
 fn a_real_etcd_answers_by_tls() {
-    if Command::new("etcd").arg("--version").stdout(Stdio::null()).status().is_err() {
-        println!("skipped: there is no etcd");
+    if skipped() {
         return;
     }
     let directory = tempfile::tempdir().unwrap();
@@ -188,17 +195,8 @@ fn a_real_etcd_answers_by_tls() {
     let unknown = Access { certificate: None, key: None, ..access.clone() };
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     runtime.block_on(async {
-        let client = |access: &Access| Etcd::new(access, Duration::from_secs(5)).unwrap();
-        let mut etcd = client(&access);
-        let mut granted = etcd.grant(60).await;
-        for _ in 0..300 {
-            if granted.is_ok() {
-                break;
-            }
-            tokio::time::sleep(Duration::from_millis(100)).await;
-            granted = etcd.grant(60).await;
-        }
-        let (lease, ttl) = granted.unwrap();
+        let mut etcd = client_of(&access).await;
+        let (lease, ttl) = etcd.grant(60).await.unwrap();
         assert_eq!(ttl, Duration::from_secs(60));
         etcd.put("/rb/members/a", "word", lease).await.unwrap();
         etcd.put("/rc", "not ours", lease).await.unwrap();
@@ -218,7 +216,8 @@ fn a_real_etcd_answers_by_tls() {
         etcd.make("/rb/control", "second", second).await.unwrap();
         assert!(etcd.list("/rb/").await.unwrap()[0].made > before[0].made);
         for wrong in [stranger, unknown] {
-            assert!(matches!(client(&wrong).grant(60).await, Err(Failure::Silent(_))));
+            let mut etcd = Etcd::new(&wrong, Duration::from_secs(5)).unwrap();
+            assert!(matches!(etcd.grant(60).await, Err(Failure::Silent(_))));
         }
         // With users, its gateway for JSON takes no certificates with names.
         demand_users(&mut etcd).await;
