@@ -4,6 +4,7 @@ use std::io::{self, BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command};
 use std::sync::mpsc::{self, RecvTimeoutError};
+use std::thread;
 use std::time::Duration;
 
 use crate::summary::Summary;
@@ -27,17 +28,14 @@ pub fn run(root: &Path, extra: &[String]) -> Result<(), String> {
         None => (extra, &[][..]),
     };
     let mut summary = Summary::default();
-    let mut clean = build_router(root, &[])?;
+    let mut selections = selections();
+    if for_cargo.is_empty() {
+        selections.push(FUZZ.to_vec());
+    }
     // What `make build` makes, for the counts of instructions; not for a few tests of somebody's choice.
     let release = for_cargo.is_empty().then(|| target(root).join("release/routebricks"));
-    if release.is_some() {
-        clean = clean && build_router(root, &["--release"])? && build_cluster_cost(root)?;
-    }
+    let mut clean = build_all(root, &selections, for_cargo, release.is_some())?;
     if clean {
-        let mut selections = selections();
-        if for_cargo.is_empty() {
-            selections.push(FUZZ.to_vec());
-        }
         for selection in selections {
             let mut cargo = Command::new("cargo");
             cargo.args(["test", "--no-fail-fast"]).args(selection).args(for_cargo);
@@ -61,21 +59,44 @@ pub fn run(root: &Path, extra: &[String]) -> Result<(), String> {
     if counts.failed == 0 { Ok(()) } else { Err(String::new()) }
 }
 
-/// Builds the router that tests start, as `cargo test` of other packages does not; whether it builds.
-fn build_router(root: &Path, profile: &[&str]) -> Result<bool, String> {
-    build(root, &[&["--package", "router"], WITH_DPDK, profile].concat())
+/// Builds the router that tests start, as `cargo test` of other packages does not, the tests, and with `release` what counts of
+/// instructions are made with; whether all of it builds. What is optimised as a whole keeps one processor busy for long: the
+/// tests are built beside it.
+fn build_all(
+    root: &Path,
+    selections: &[Vec<&str>],
+    for_cargo: &[String],
+    release: bool,
+) -> Result<bool, String> {
+    thread::scope(|scope| {
+        let release = scope.spawn(move || if release { build_release(root) } else { Ok(true) });
+        let tests = build_tests(root, selections, for_cargo);
+        let release = release.join().map_err(|_| "the build of the release panicked".to_owned())??;
+        Ok(tests? && release)
+    })
 }
 
-/// What the pins of the cluster are counted with.
-fn build_cluster_cost(root: &Path) -> Result<bool, String> {
-    build(root, &["--release", "--package", "elements", "--example", "cluster_cost"])
+fn build_release(root: &Path) -> Result<bool, String> {
+    let router = [&["build", "--release", "--package", "router"], WITH_DPDK].concat();
+    let cluster_cost = ["build", "--release", "--package", "elements", "--example", "cluster_cost"];
+    Ok(cargo(root, &router)? && cargo(root, &cluster_cost)?)
 }
 
-fn build(root: &Path, what: &[&str]) -> Result<bool, String> {
+fn build_tests(root: &Path, selections: &[Vec<&str>], for_cargo: &[String]) -> Result<bool, String> {
+    let mut built = cargo(root, &[&["build", "--package", "router"], WITH_DPDK].concat())?;
+    for selection in selections {
+        let chosen: Vec<&str> = for_cargo.iter().map(String::as_str).collect();
+        built = built && cargo(root, &[&["test", "--no-run"], &selection[..], &chosen].concat())?;
+    }
+    Ok(built)
+}
+
+fn cargo(root: &Path, words: &[&str]) -> Result<bool, String> {
     let mut cargo = Command::new("cargo");
-    cargo.arg("build").args(what).current_dir(root);
-    cargo.env("CARGO_TARGET_DIR", target(root));
-    cargo.status().map(|status| status.success()).map_err(|e| format!("cannot run cargo build: {e}"))
+    cargo.args(words).current_dir(root).env("CARGO_TARGET_DIR", target(root));
+    // Two at a time would draw over each other.
+    cargo.env("CARGO_TERM_PROGRESS_WHEN", "never");
+    cargo.status().map(|status| status.success()).map_err(|e| format!("cannot run cargo: {e}"))
 }
 
 /// Where cargo builds, for both workspaces.
@@ -104,7 +125,7 @@ fn stream(mut command: Command, summary: &mut Summary) -> io::Result<bool> {
     // It still holds its ends of the pipe, which would keep the reader from seeing the end of the output.
     drop(command);
     let (sender, lines) = mpsc::channel();
-    std::thread::spawn(move || {
+    thread::spawn(move || {
         for line in BufReader::new(reader).split(b'\n') {
             let Ok(line) = line else { break };
             if sender.send(String::from_utf8_lossy(&line).into_owned()).is_err() {

@@ -16,6 +16,7 @@ use serde_json::{Map, Value, json};
 use std::fs;
 use std::path::PathBuf;
 use std::process::Command;
+use std::thread;
 
 /// Arguments of `pins`.
 #[derive(Debug, Args)]
@@ -177,10 +178,29 @@ fn count_all(args: &PinsArgs) -> Result<(Vec<Row>, String), String> {
         folder: folder.path(),
         root: crate::root(),
     };
+    // Neither disturbs what the other counts, and each takes a minute or two.
+    let (paths, cluster) = thread::scope(|scope| {
+        let cluster = scope.spawn(|| crate::cluster::instructions(crate::root()));
+        let paths = count_paths(&bench);
+        (paths, cluster.join())
+    });
+    let (mut rows, version) = paths?;
+    let cluster = cluster.map_err(|_| "counting what the cluster costs panicked".to_owned())??;
+    rows.extend(cluster.into_iter().map(|(name, counted)| Row {
+        name: name.to_owned(),
+        counted,
+        libraries: None,
+        pinned: None,
+    }));
+    Ok((rows, version))
+}
+
+/// Counts [`PATHS`], and their lookups.
+fn count_paths(bench: &Bench<'_>) -> Result<(Vec<Row>, String), String> {
     let (mut rows, mut version) = (Vec::new(), String::new());
     for group in PATHS {
         let plan: Plan = plans(group).into_iter().next().ok_or("nothing is planned")?;
-        let (count, dpdk) = count::count(&bench, &plan)?;
+        let (count, dpdk) = count::count(bench, &plan)?;
         version = short(&dpdk);
         let name = plan.name();
         rows.push(Row { name, counted: count.router, libraries: Some(count.libraries), pinned: None });
@@ -188,13 +208,6 @@ fn count_all(args: &PinsArgs) -> Result<(Vec<Row>, String), String> {
             rows.push(Row { name: (*name).to_owned(), counted: count.lookup, libraries: None, pinned: None });
         }
     }
-    let cluster = crate::cluster::instructions(crate::root())?;
-    rows.extend(cluster.into_iter().map(|(name, counted)| Row {
-        name: name.to_owned(),
-        counted,
-        libraries: None,
-        pinned: None,
-    }));
     Ok((rows, version))
 }
 
