@@ -4,7 +4,7 @@
 use crate::due::Due;
 use crate::frame::{self, Frame, MAX};
 use crate::header::Header;
-use crate::packet::{Packet, count_unaccounted};
+use crate::packet::{Packet, count_held, count_unaccounted};
 use crate::pool;
 use crate::settle::Settle;
 use std::fmt;
@@ -200,6 +200,12 @@ impl Batch {
     /// Gives all buffers back to their pools, in bulk.
     pub fn free(mut self) {
         self.free_packets();
+    }
+
+    /// Gives all buffers back because their owner ends, and counts them as [`crate::held`].
+    pub fn free_held(self) {
+        count_held(self.len());
+        self.free();
     }
 
     fn free_packets(&mut self) {

@@ -34,7 +34,7 @@ pub use batch::{Batch, BatchIntoIter};
 pub use columns::Columns;
 pub use frame::Headers;
 pub use header::{Header, PRIVATE_SIZE};
-pub use packet::{Packet, unaccounted};
+pub use packet::{Packet, held, unaccounted};
 pub use pool::{BufferSource, ForeignPool, HeapPool, Pool, heap_used, install_foreign};
 pub use settle::{RX_RSS_HASH, Settle};
 pub use together::Heads;

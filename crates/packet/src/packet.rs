@@ -15,6 +15,19 @@ pub fn unaccounted() -> u64 {
     UNACCOUNTED.load(Ordering::Relaxed)
 }
 
+/// Packets that whoever held them still had when it ended.
+static HELD: AtomicU64 = AtomicU64::new(0);
+
+/// How many packets of this process were neither sent nor lost, but held by an element or a device when it ended: by
+/// [`Packet::free_held`] and [`crate::Batch::free_held`].
+pub fn held() -> u64 {
+    HELD.load(Ordering::Relaxed)
+}
+
+pub(crate) fn count_held(n: usize) {
+    HELD.fetch_add(n as u64, Ordering::Relaxed);
+}
+
 pub(crate) fn count_unaccounted(n: usize) {
     UNACCOUNTED.fetch_add(n as u64, Ordering::Relaxed);
 }
@@ -56,6 +69,12 @@ impl Packet {
     pub fn free(self) {
         let mut raw = [self.into_raw()];
         pool::free(&mut raw);
+    }
+
+    /// Gives the buffer back because its owner ends, and counts it as [`held`].
+    pub fn free_held(self) {
+        count_held(1);
+        self.free();
     }
 
     #[inline]

@@ -220,16 +220,17 @@ impl Routebricks {
     }
 }
 
-/// `A packets in, B out, C lost`: whether the books balance.
+/// `A packets in, B out, C lost, D held`: whether the books balance.
 pub(crate) fn balance(name: &str, line: &str) -> Option<Check> {
     let figure = |behind: &str| {
         let before = line.split_once(behind)?.0;
         before.rsplit(|c: char| !c.is_ascii_digit()).next()?.parse::<u64>().ok()
     };
-    let (entered, left, lost) = (figure(" packets in")?, figure(" out")?, figure(" lost")?);
-    let seen = format!("{entered} in, {left} out, {lost} lost");
-    let holds = entered == left + lost && entered > 0;
-    Some(Check::that(name, "in = out + lost", seen, holds))
+    let (entered, left) = (figure(" packets in")?, figure(" out")?);
+    let (lost, held) = (figure(" lost")?, figure(" held")?);
+    let seen = format!("{entered} in, {left} out, {lost} lost, {held} held");
+    let holds = entered == left + lost + held && entered > 0;
+    Some(Check::that(name, "in = out + lost + held", seen, holds))
 }
 
 impl Router for Routebricks {

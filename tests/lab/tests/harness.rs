@@ -101,12 +101,13 @@ fn the_end_of_a_router_is_judged() -> Result<()> {
         return Ok(());
     }
     let namespace = Namespace::unique("router")?;
-    let cases: [(&str, i32, &[bool]); 6] = [
+    let cases: [(&str, i32, &[bool]); 7] = [
         ("0 buffers missing", 0, &[true, true]),
         ("10 buffers missing", 0, &[true, false]),
         ("pool p: 0 buffers missing", 0, &[true, true]),
-        ("x: stopped: 30 packets in, 20 out, 10 lost, 0 buffers missing", 0, &[true, true, true]),
-        ("x: stopped: 30 packets in, 20 out, 9 lost, 0 buffers missing", 0, &[true, true, false]),
+        ("x: stopped: 30 packets in, 20 out, 10 lost, 0 held, 0 buffers missing", 0, &[true, true, true]),
+        ("x: stopped: 30 packets in, 20 out, 9 lost, 1 held, 0 buffers missing", 0, &[true, true, true]),
+        ("x: stopped: 30 packets in, 20 out, 9 lost, 0 held, 0 buffers missing", 0, &[true, true, false]),
         ("bye", 1, &[false, false]),
     ];
     for (last, code, expected) in cases {

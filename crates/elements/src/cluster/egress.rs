@@ -313,8 +313,8 @@ impl Drop for Egress {
     fn drop(&mut self) {
         // Held when the router ends: neither sent nor lost.
         let waiting = self.streams.iter_mut().flatten().flat_map(|stream| stream.resequencer.drain());
-        waiting.for_each(|arrived| arrived.packet.free());
-        self.released.drain(..).for_each(|arrived| arrived.packet.free());
+        waiting.for_each(|arrived| arrived.packet.free_held());
+        self.released.drain(..).for_each(|arrived| arrived.packet.free_held());
     }
 }
 

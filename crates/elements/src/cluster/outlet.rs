@@ -228,7 +228,7 @@ impl Outlet {
 impl Drop for Outlet {
     fn drop(&mut self) {
         // Held when the router ends: neither sent nor lost.
-        self.drain().for_each(Packet::free);
-        std::mem::take(&mut self.staged).free();
+        self.drain().for_each(Packet::free_held);
+        std::mem::take(&mut self.staged).free_held();
     }
 }

@@ -289,6 +289,6 @@ impl Sender {
 impl Drop for Sender {
     fn drop(&mut self) {
         // Held when the router ends: neither sent nor lost.
-        self.held.drain(..).for_each(Batch::free);
+        self.held.drain(..).for_each(Batch::free_held);
     }
 }

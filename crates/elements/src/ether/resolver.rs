@@ -209,5 +209,5 @@ fn push_or_emit(batch: &mut Batch, packet: Packet, output: usize, out: &mut Out<
 
 /// Frees packets that wait when the router ends: neither sent nor lost.
 pub fn free_waiting<K: Key>(table: &NeighbourTable<K>, poll: Nanos) {
-    table.neighbours().lock(poll).take_packets().into_iter().for_each(Packet::free);
+    table.neighbours().lock(poll).take_packets().into_iter().for_each(Packet::free_held);
 }

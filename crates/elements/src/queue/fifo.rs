@@ -246,6 +246,6 @@ impl Drop for LocalQueue {
     fn drop(&mut self) {
         // Packets that are held when the router ends: neither sent nor lost.
         self.collect();
-        std::mem::take(&mut self.store).free();
+        std::mem::take(&mut self.store).free_held();
     }
 }

@@ -73,10 +73,10 @@ impl Store {
         newest
     }
 
-    /// Gives all packets back to their pools.
-    pub fn free(self) {
-        self.begun.into_iter().flatten().for_each(Packet::free);
-        self.batches.into_iter().for_each(Batch::free);
+    /// Gives all packets back to their pools because the queue ends ([`packet::held`]).
+    pub fn free_held(self) {
+        self.begun.into_iter().flatten().for_each(Packet::free_held);
+        self.batches.into_iter().for_each(Batch::free_held);
     }
 }
 
@@ -141,7 +141,7 @@ mod tests {
                 }
                 prop_assert_eq!(store.len(), want.len());
             }
-            store.free();
+            store.free_held();
             prop_assert_eq!(pool.in_use(), 0);
         }
     }

@@ -179,10 +179,10 @@ fn end(router: Arc<Router>, devices: OurDevices, options: &RunOptions) -> Result
     let (made, gone, lost) = router.balance();
     // Elements hold ports and buffers: they must be gone before devices are closed.
     drop(router);
-    let missing = devices.close();
+    let (held, missing) = (packet::held(), devices.close());
     if endless {
         eprintln!(
-            "routebricks: stopped: {made} packets in, {gone} out, {lost} lost, {missing} buffers missing"
+            "routebricks: stopped: {made} packets in, {gone} out, {lost} lost, {held} held, {missing} buffers missing"
         );
     } else if missing > 0 {
         eprintln!("error: {missing} buffers missing: a fault of this program");
