@@ -89,10 +89,8 @@ fn bgp_connections(stage: &Stage) -> Result<Vec<String>> {
     let filter = ["-Htn", "state", "established", "( sport = :179 or dport = :179 )"];
     let printed = stage.inside.run("ss", &filter)?;
     // Behind two columns of octets that wait.
-    let mut ends: Vec<String> = printed
-        .lines()
-        .map(|line| line.split_whitespace().skip(2).collect::<Vec<_>>().join(" "))
-        .collect();
+    let mut ends: Vec<String> =
+        printed.lines().map(|line| line.split_whitespace().skip(2).collect::<Vec<_>>().join(" ")).collect();
     ends.sort();
     Ok(ends)
 }
