@@ -235,6 +235,8 @@ impl Bench<'_> {
         if let Some((routes, _)) = &material.routes {
             command.push(format!("TABLE={}", routes.display()));
         }
+        // What `ip` is measured with says how many it takes at a time.
+        command.extend(plan.burst.map(|burst| format!("BURST={burst}")));
         if plan.hops != Hops::OnePort && plan.destinations > 32_768 {
             command.push(format!("BUFFERS={LARGE_POOL}"));
         }

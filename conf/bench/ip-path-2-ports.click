@@ -5,11 +5,11 @@
 //
 // Routes of the table lead to the gateways 192.0.2.1 to 192.0.2.16, by the ports 0 and 1 in turn.
 
-define($TABLE routes.txt, $BUFFERS 65536);
+define($TABLE routes.txt, $BUFFERS 65536, $BURST 96);
 
 DPDKInfo(NB_MBUF $BUFFERS);
 
-FromDPDKDevice(0)
+FromDPDKDevice(0, BURST $BURST)
   -> CheckIPHeader(14)
   -> routes :: DirectIPLookup(FILE $TABLE, ONE_OUTPUT true)
   -> rewrite :: AdjacencyRewrite(routes,

@@ -2,9 +2,9 @@
 
 DPDKInfo(NB_MBUF 131072);
 
-define($TABLE routes.txt);
+define($TABLE routes.txt, $BURST 96);
 
-FromDPDKDevice(0)
+FromDPDKDevice(0, BURST $BURST)
   -> CheckIPHeader(14)
   -> routes :: DirectIPLookup(FILE $TABLE, ONE_OUTPUT true)
   -> AdjacencyRewrite(routes, 0 - 02:00:00:00:00:01 02:00:00:00:00:02)

@@ -2,9 +2,9 @@
 
 DPDKInfo(NB_MBUF 131072);
 
-define($TABLE routes.txt);
+define($TABLE routes.txt, $BURST 96);
 
-FromDPDKDevice(0)
+FromDPDKDevice(0, BURST $BURST)
   -> CheckIP6Header(14)
   -> routes :: LookupIP6Route(FILE $TABLE)
   -> DecIP6HLIM

@@ -4,9 +4,9 @@
 //
 // All routes of the table lead to port 0.
 
-define($TABLE routes.txt);
+define($TABLE routes.txt, $BURST 96);
 
-FromDPDKDevice(0)
+FromDPDKDevice(0, BURST $BURST)
   -> CheckIP6Header(14)
   -> routes :: LookupIP6Route(FILE $TABLE)
   -> DecIP6HLIM

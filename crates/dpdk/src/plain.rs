@@ -2,7 +2,7 @@
 #![allow(unsafe_code)]
 
 use crate::raw;
-use packet::Header;
+use packet::{Header, PRIVATE_SIZE};
 use std::ptr::NonNull;
 
 /// True if all packets from the driver are plain.
@@ -28,7 +28,17 @@ pub(crate) unsafe fn are_plain(packets: &[NonNull<Header>]) -> bool {
         }
         std::mem::transmute(any)
     };
-    counts & MORE_THAN_ONE == 0 && flags & raw::RB_NOT_OURS == 0
+    let plain = counts & MORE_THAN_ONE == 0 && flags & raw::RB_NOT_OURS == 0;
+    debug_assert!(!plain || packets.iter().all(|packet| has_its_bytes_behind(*packet)));
+    plain
+}
+
+/// True if the buffer's bytes are where [`packet::Packet`] expects them. DPDK puts them there when a pool is made, and only
+/// packets that are not plain have theirs elsewhere.
+fn has_its_bytes_behind(packet: NonNull<Header>) -> bool {
+    // SAFETY: as asked of the caller of `are_plain`.
+    let buffer = unsafe { packet.as_ref() }.buf_addr;
+    buffer.addr() == packet.addr().get() + size_of::<Header>() + PRIVATE_SIZE
 }
 
 /// In the four numbers beginning with `data_off`: all bits of references and segments but the lowest.
@@ -44,7 +54,9 @@ pub(crate) unsafe fn are_plain(packets: &[NonNull<Header>]) -> bool {
     packets.iter().all(|packet| {
         // SAFETY: as asked of the caller.
         let h = unsafe { packet.as_ref() };
-        h.refcnt == 1 && h.nb_segs == 1 && h.ol_flags & raw::RB_NOT_OURS == 0
+        let plain = h.refcnt == 1 && h.nb_segs == 1 && h.ol_flags & raw::RB_NOT_OURS == 0;
+        debug_assert!(!plain || has_its_bytes_behind(*packet));
+        plain
     })
 }
 

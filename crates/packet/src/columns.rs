@@ -167,6 +167,19 @@ impl Batch {
         self.0.as_mut().map_or(&[], |frame| with_next_hops(frame).1)
     }
 
+    /// The next hop of all packets, if it is the same one, which an element noted for all of them, as it did that their network
+    /// headers begin at offset `L`.
+    #[inline]
+    pub fn only_next_hop<const L: u16>(&self) -> Option<u32> {
+        let frame = self.0.as_ref().filter(|frame| is_routed::<L>(frame))?;
+        let next_hops = &frame.next_hops[..frame.len];
+        let only = *next_hops.first()?;
+        // Some at a time, so that it takes little to see that they differ.
+        let (many, rest) = next_hops.as_chunks::<16>();
+        let are_same = |some: &[u32]| some.iter().fold(0, |any, next_hop| any | (next_hop ^ only)) == 0;
+        (many.iter().all(|some| are_same(some)) && are_same(rest)).then_some(only)
+    }
+
     /// The packets, and the next hop of each. Nobody is to look at their marks and annotations, which need not be in order, nor
     /// to change them, nor to move where packets begin.
     #[inline]
@@ -220,7 +233,7 @@ impl Batch {
         mut second: impl FnMut(Packet) -> Option<Packet>,
     ) {
         let Some(frame) = self.0.as_mut() else { return };
-        if !(frame.due.get().has(Due::HEADERS.and(Due::NEXT_HOPS)) && frame.headers.network == L) {
+        if !is_routed::<L>(frame) {
             write_next_hops::<L>(frame);
         }
         frame.due.set(frame.due.get().without(Due::UNCHANGED));
@@ -281,6 +294,12 @@ fn find_alone(
         Some(destination) => *to = destination,
         None => reasons.note(packet, ()),
     }
+}
+
+/// True if next hops stand in the column, and all network headers are at offset `L`.
+#[inline(always)]
+fn is_routed<const L: u16>(frame: &Frame) -> bool {
+    frame.due.get().has(Due::HEADERS.and(Due::NEXT_HOPS)) && frame.headers.network == L
 }
 
 /// Writes the column of destinations if it is not.

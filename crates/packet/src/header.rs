@@ -56,13 +56,20 @@ impl Header {
         self.pkt_len = u32::from(len);
     }
 
+    /// Where the bytes of the buffer begin that has its header there: behind the private ones.
+    #[inline(always)]
+    pub(crate) fn buffer(header: *mut Header) -> *mut u8 {
+        header.cast::<u8>().wrapping_add(size_of::<Header>() + PRIVATE_SIZE)
+    }
+
     /// Asks the processor to load the first bytes of the packet, to be used soon.
     #[inline(always)]
     pub fn prefetch_data(&self) {
         #[cfg(target_arch = "x86_64")]
         {
             use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
-            let data = self.buf_addr.wrapping_add(usize::from(self.data_off));
+            let header = std::ptr::from_ref(self).cast_mut();
+            let data = Header::buffer(header).wrapping_add(usize::from(self.data_off));
             // SAFETY: a prefetch of any address has no effect but on the cache.
             unsafe { _mm_prefetch(data.cast::<i8>(), _MM_HINT_T0) };
         }

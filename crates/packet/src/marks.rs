@@ -43,7 +43,7 @@ impl Packet {
             return None;
         }
         // SAFETY: mark + N <= data_off + data_len <= buf_len, and the buffer's bytes are initialised (`from_raw`).
-        unsafe { Some(&*h.buf_addr.add(mark).cast::<[u8; N]>()) }
+        unsafe { Some(&*self.buffer().add(mark).cast::<[u8; N]>()) }
     }
 
     /// Offset of the network header in [`Packet::data`]; `None` if it is not marked or has been stripped.
@@ -82,7 +82,7 @@ impl Packet {
         }
         // SAFETY: mark + N <= data_off + data_len <= buf_len, the buffer's bytes are initialised (`from_raw`), and
         // `&mut self` is the only access to them.
-        unsafe { Some(&mut *h.buf_addr.add(mark).cast::<[u8; N]>()) }
+        unsafe { Some(&mut *self.buffer().add(mark).cast::<[u8; N]>()) }
     }
 
     /// True if the network header is marked at this offset of [`Packet::data`], which may end before.

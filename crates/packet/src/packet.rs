@@ -48,13 +48,19 @@ impl Packet {
     /// Takes ownership of a buffer.
     ///
     /// # Safety
-    /// `header` points to a live buffer that nobody else uses: one segment, `refcnt` 1, `buf_addr` valid for `buf_len`
-    /// bytes, `data_off + data_len <= buf_len`, `pkt_len == data_len`, at least [`crate::PRIVATE_SIZE`] private bytes
-    /// behind the header, and `pool` either a pool of [`crate::HeapPool`] or one that the installed
-    /// [`crate::ForeignPool`] takes back.
+    /// `header` points to a live buffer that nobody else uses: one segment, `refcnt` 1, [`crate::PRIVATE_SIZE`] private bytes
+    /// behind the header and behind these, at `buf_addr`, `buf_len` initialised bytes, all reachable by this pointer;
+    /// `data_off + data_len <= buf_len`, `pkt_len == data_len`, and `pool` either a pool of [`crate::HeapPool`] or one that
+    /// the installed [`crate::ForeignPool`] takes back.
     #[inline]
     pub unsafe fn from_raw(header: NonNull<Header>) -> Packet {
         Packet(header)
+    }
+
+    /// Where the buffer's bytes begin. Not read from `buf_addr`: that takes a load, and whoever waits for it waits longer.
+    #[inline(always)]
+    pub(crate) fn buffer(&self) -> *mut u8 {
+        Header::buffer(self.0.as_ptr())
     }
 
     /// Gives up ownership without freeing; the counterpart of [`Packet::from_raw`].
@@ -117,9 +123,9 @@ impl Packet {
     #[inline]
     pub fn data(&self) -> &[u8] {
         let h = self.header();
-        // SAFETY: data_off + data_len <= buf_len and buf_addr is valid for buf_len initialised bytes (`from_raw`).
+        // SAFETY: data_off + data_len <= buf_len and the buffer has buf_len initialised bytes (`from_raw`).
         unsafe {
-            std::slice::from_raw_parts(h.buf_addr.add(usize::from(h.data_off)), usize::from(h.data_len))
+            std::slice::from_raw_parts(self.buffer().add(usize::from(h.data_off)), usize::from(h.data_len))
         }
     }
 
@@ -129,7 +135,7 @@ impl Packet {
         let h = self.header();
         let (start, len) = (usize::from(h.data_off), usize::from(h.data_len));
         // SAFETY: as in `data`; the packet is the only owner and `&mut self` the only access.
-        unsafe { std::slice::from_raw_parts_mut(h.buf_addr.add(start), len) }
+        unsafe { std::slice::from_raw_parts_mut(self.buffer().add(start), len) }
     }
 
     /// Free bytes before the data.
@@ -190,7 +196,7 @@ impl Packet {
         (h.data_off, h.port) = (start, start);
         h.set_len(h.data_len + LEN as u16);
         // SAFETY: start + LEN is what data_off was, which is at most buf_len.
-        unsafe { h.buf_addr.add(usize::from(start)).cast::<[u8; LEN]>().write(*header) };
+        unsafe { self.buffer().add(usize::from(start)).cast::<[u8; LEN]>().write(*header) };
         true
     }
 
@@ -200,10 +206,11 @@ impl Packet {
         let Some(shift) = n.checked_sub(self.headroom()).filter(|&s| s <= self.tailroom()) else {
             return false;
         };
+        let buffer = self.buffer();
         let h = self.header_mut();
         let (from, len) = (usize::from(h.data_off), usize::from(h.data_len));
         // SAFETY: from + shift + len <= buf_len since shift <= tailroom; both ranges lie in the buffer.
-        unsafe { std::ptr::copy(h.buf_addr.add(from), h.buf_addr.add(from + shift), len) };
+        unsafe { std::ptr::copy(buffer.add(from), buffer.add(from + shift), len) };
         #[expect(clippy::cast_possible_truncation, reason = "shift <= tailroom, which is 16 bits")]
         let shift = shift as u16;
         h.data_off += shift;
@@ -305,7 +312,7 @@ impl Packet {
         }
         // SAFETY: data_off + offset + N <= data_off + data_len <= buf_len, and the buffer's bytes are initialised
         // (`from_raw`).
-        unsafe { Some(&*h.buf_addr.add(usize::from(h.data_off) + offset).cast::<[u8; N]>()) }
+        unsafe { Some(&*self.buffer().add(usize::from(h.data_off) + offset).cast::<[u8; N]>()) }
     }
 
     /// The `N` bytes from this offset of [`Packet::data`], to change; `None` if the packet ends before.
@@ -317,7 +324,7 @@ impl Packet {
         }
         // SAFETY: data_off + offset + N <= data_off + data_len <= buf_len, the buffer's bytes are initialised (`from_raw`), and
         // `&mut self` is the only access to them.
-        unsafe { Some(&mut *h.buf_addr.add(usize::from(h.data_off) + offset).cast::<[u8; N]>()) }
+        unsafe { Some(&mut *self.buffer().add(usize::from(h.data_off) + offset).cast::<[u8; N]>()) }
     }
 
     /// The first `N` bytes, to change; `None` if there are fewer.

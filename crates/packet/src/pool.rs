@@ -226,7 +226,7 @@ impl HeapShared {
         let pool = std::ptr::from_ref(self).cast_mut().cast::<c_void>().wrapping_byte_add(OURS);
         // SAFETY: the header lies in fresh zeroed memory of the slab, and zero is valid for all its fields.
         let h = unsafe { &mut *header.as_ptr() };
-        h.buf_addr = header.as_ptr().cast::<u8>().wrapping_add(size_of::<Header>() + PRIVATE_SIZE);
+        h.buf_addr = Header::buffer(header.as_ptr());
         h.buf_len = HEADROOM + self.data_room;
         #[expect(clippy::cast_possible_truncation, reason = "64")]
         {

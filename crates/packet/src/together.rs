@@ -107,6 +107,6 @@ unsafe fn heads<const N: usize, const LEN: usize>(packets: &[Packet; N], offset:
         let h = packet.header();
         // SAFETY: data_off + offset + LEN <= data_off + data_len <= buf_len, as the caller says, and the buffer's bytes are
         // initialised (`from_raw`).
-        unsafe { &*h.buf_addr.add(offset + usize::from(h.data_off)).cast::<[u8; LEN]>() }
+        unsafe { &*packet.buffer().add(offset + usize::from(h.data_off)).cast::<[u8; LEN]>() }
     })
 }

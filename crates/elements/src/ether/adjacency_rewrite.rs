@@ -154,6 +154,24 @@ mod tests {
     }
 
     #[test]
+    fn packets_to_one_next_hop_expire_by_themselves() {
+        // TTLs of packets to the second next hop, the only one; which go on, and which expire.
+        for (ttls, sent, expired) in
+            [(&[64, 1, 64, 0][..], "02", "13"), (&[1, 1], "", "01"), (&[9; 18], "0123456789abcdef01", "")]
+        {
+            let mut lab = lab(0);
+            for (tag, ttl) in (0..).zip(ttls) {
+                lab.at(0, "f", &frame([10, 2, 0, 7], *ttl, tag % 16));
+            }
+            lab.run();
+            let kept = [0, 1, 2, 3].map(|k| lab.kept_hex(&format!("k{k}")));
+            let tags = kept.each_ref().map(|k| k.iter().map(|hex| &hex[hex.len() - 1..]).collect::<String>());
+            assert_eq!(tags, ["", sent, expired, ""]);
+            assert!(kept[1].iter().all(|hex| hex.starts_with("0200000000040200000000030800")), "{kept:?}");
+        }
+    }
+
+    #[test]
     fn neighbours_and_routes_come_and_go() {
         let mut lab = lab(0);
         lab.0.write("a.set", "1 192.168.0.9 2:0:0:0:0:5 2:0:0:0:0:6").unwrap();

@@ -406,22 +406,30 @@ impl<N: Network> LocalNextHops<N> {
         out: &mut Out<'_>,
     ) -> (Outputs, bool) {
         let mut outputs = Outputs::NONE;
-        let usual = |packet: &mut Packet, next_hop: u32| {
-            let adjacency = adjacencies.get(next_hop as usize)?;
-            N::rewrite_usual::<PLAIN>(packet, adjacency)?;
-            if !ONE {
-                outputs = outputs.and(adjacency.output);
-            }
-            Some(())
-        };
         // Those that are not usual, by themselves.
         let mut others = None;
-        batch.sift_routed::<AT>(usual, |packet| {
+        let other = |packet: Packet| {
             let before = *others.get_or_insert(Outputs::NONE);
             let (packet, output) = self.shared.rewrite_other(packet, self.worker, cx, out)?;
             others = Some(before.and(output));
             Some(packet)
-        });
+        };
+        let only = batch.only_next_hop::<AT>().and_then(|next_hop| adjacencies.get(next_hop as usize));
+        if let Some(&adjacency) = only.filter(|adjacency| adjacency.is_plain()) {
+            // A copy, which stays in registers.
+            outputs = outputs.and(adjacency.output);
+            batch.sift_routed::<AT>(|packet, _| N::rewrite_usual::<PLAIN>(packet, &adjacency), other);
+        } else {
+            let usual = |packet: &mut Packet, next_hop: u32| {
+                let adjacency = adjacencies.get(next_hop as usize)?;
+                N::rewrite_usual::<PLAIN>(packet, adjacency)?;
+                if !ONE {
+                    outputs = outputs.and(adjacency.output);
+                }
+                Some(())
+            };
+            batch.sift_routed::<AT>(usual, other);
+        }
         let more = others.unwrap_or(Outputs::NONE);
         (Outputs { all: outputs.all & more.all, any: outputs.any | more.any }, others.is_some())
     }

@@ -374,6 +374,34 @@ fn sift(batch: &mut Batch, refused: &[u8]) -> (Vec<(u8, u32)>, Vec<Facts>) {
 }
 
 #[test]
+fn one_next_hop_of_all_is_known_as_that() {
+    let pool = Pool::heap(64, 256);
+    assert_eq!(Batch::empty().only_next_hop::<14>(), None);
+    for len in [1, 15, 16, 17, 40] {
+        let mut batch = received(&pool, 0..len);
+        batch.columns().next_hops.fill(7);
+        assert_eq!(batch.only_next_hop::<14>(), None, "nobody has found the headers");
+        find(&mut batch, &[], &[]);
+        assert_eq!(batch.only_next_hop::<14>(), None, "nobody has looked any up");
+        batch.columns().next_hops.fill(7);
+        assert_eq!((batch.only_next_hop::<14>(), batch.only_next_hop::<18>()), (Some(7), None));
+        for place in 0..usize::from(len) {
+            batch.columns().next_hops[place] = 6;
+            assert_eq!(
+                batch.only_next_hop::<14>(),
+                (len == 1).then_some(6),
+                "another one at {place} of {len}"
+            );
+            batch.columns().next_hops[place] = 7;
+        }
+        batch.as_mut_slice()[0].set_next_hop(9);
+        assert_eq!(batch.only_next_hop::<14>(), None, "somebody may have changed one");
+        batch.free();
+    }
+    assert_eq!(pool.in_use(), 0);
+}
+
+#[test]
 fn routed_packets_are_seen_with_their_next_hops() {
     let pool = Pool::heap(16, 256);
     let mut batch = received(&pool, 0..6);

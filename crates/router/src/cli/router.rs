@@ -9,7 +9,7 @@ use crate::api::Server;
 use crate::config::{Configuration, Reported};
 use crate::linux::apart::Task;
 use crate::linux::{self, ControlSide, Mode, Namespaces, Port, ReversePath, Twins, keeper};
-use crate::run::{RunOptions, Service};
+use crate::run::{ROUTER_BURST, RunOptions, Service};
 use crate::toml_file::repeated;
 use clap::Args;
 use std::net::SocketAddr;
@@ -137,7 +137,7 @@ pub fn router(args: &RouterArgs) -> Done {
     let published = linux::tables(&tables, settings.workers.unwrap_or(1).into());
     let options = RunOptions {
         workers: settings.workers.unwrap_or(1).into(),
-        burst: 64,
+        burst: ROUTER_BURST.into(),
         cpus: settings.cpus.clone().unwrap_or_default(),
         simulated: None,
         eal: settings.eal.clone(),

@@ -3,7 +3,7 @@
 use super::{Done, Workers};
 use crate::api::Server;
 use crate::config::{ConfigArgs, Configuration, Reported};
-use crate::run::{RunOptions, Service};
+use crate::run::{BURST, RunOptions, Service};
 use clap::Args;
 use graph::{Nanos, SECOND};
 use std::net::SocketAddr;
@@ -19,7 +19,7 @@ pub struct RunArgs {
     workers: Workers,
 
     /// Packets that move together; 1 gives exactly Click's order
-    #[arg(long, value_name = "N", default_value_t = 64)]
+    #[arg(long, value_name = "N", default_value_t = BURST)]
     #[arg(value_parser = clap::value_parser!(u16).range(1..=256))]
     burst: u16,
 

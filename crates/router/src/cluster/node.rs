@@ -8,7 +8,7 @@ use crate::api::Server;
 use crate::cli::failed;
 use crate::config::{Configuration, Reported};
 use crate::linux::{self, Namespaces, Port};
-use crate::run::{RunOptions, Service};
+use crate::run::{ROUTER_BURST, RunOptions, Service};
 use nix::sys::prctl::set_pdeathsig;
 use nix::sys::signal::Signal;
 use nix::unistd::getppid;
@@ -84,7 +84,7 @@ pub fn run() -> Result<(), Reported> {
     let published = linux::tables(&shared, task.workers);
     let options = RunOptions {
         workers: task.workers,
-        burst: 64,
+        burst: ROUTER_BURST.into(),
         cpus: task.cpus.clone(),
         simulated: None,
         eal: task.eal.clone(),

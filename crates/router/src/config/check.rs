@@ -1,5 +1,6 @@
 //! What can be said about a configuration without opening anything.
 
+use crate::run::BURST;
 use elements::classes;
 use elements::harness::Names;
 use graph::{Clock, Diagnostic, Options, Plan, Router};
@@ -35,7 +36,7 @@ pub fn elements(plan: &Plan, flat: &Flat, workers: usize) -> Vec<Diagnostic> {
 
 fn options(workers: usize) -> Options {
     let clock = Arc::new(Clock::simulated(0));
-    Options { workers, burst: 64, clock, devices: any_device(), tables: graph::Tables::new() }
+    Options { workers, burst: BURST.into(), clock, devices: any_device(), tables: graph::Tables::new() }
 }
 
 /// Any name is a class: for a look at the arguments of those that are.
