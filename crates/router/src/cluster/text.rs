@@ -53,10 +53,7 @@ pub fn text(cluster: &Cluster, node: usize, incarnation: u8, lines: &[Port]) -> 
         members = numbers.join(" "),
         ports = lines.len(),
         rate = cluster.line_rate,
-        links = match cluster.link_rate {
-            0 => String::new(),
-            rate => format!(" LINK_RATE {rate}bps,"),
-        },
+        links = rates(cluster),
         order = cluster.order.name(),
         policy = cluster.policy.name(),
         control = cluster.control,
@@ -89,6 +86,19 @@ pub fn text(cluster: &Cluster, node: usize, incarnation: u8, lines: &[Port]) -> 
         text += &own_line(cluster, node, i, port);
     }
     text
+}
+
+/// What links carry, if the file says it: the same at all nodes, since each weighs relays by links that it does not have.
+fn rates(cluster: &Cluster) -> String {
+    let usual = match cluster.link_rate {
+        0 => String::new(),
+        rate => format!(" LINK_RATE {rate}bps,"),
+    };
+    let others = match cluster.rates_text() {
+        none if none.is_empty() => none,
+        rates => format!(" RATES {rates},"),
+    };
+    usual + &others
 }
 
 /// Binds the switch and its links to one worker, if there are several: what comes by a link stays in order only if nobody
@@ -198,6 +208,21 @@ mod tests {
             let bound =
                 "StaticThreadSched(cluster 0, from0 0, from1 0, from3 0, from4 0, from5 0, from6 0, from7 0)";
             assert_eq!(text.contains(bound), workers > 1, "{text}");
+        }
+    }
+
+    #[test]
+    fn all_nodes_know_what_links_carry() {
+        let file = concat!(env!("CARGO_MANIFEST_DIR"), "/../../deploy/cluster.toml");
+        let mut cluster = Cluster::load(file.as_ref()).unwrap();
+        cluster.link_rate = 60_000_000;
+        cluster.rates = [((0, 2), 10_000_000), ((1, 2), 20_000_000)].into();
+        for node in 0..4 {
+            let text = text(&cluster, node, 15, &[Port::idle("eth1", [2, 0, 0, 0, 0, 1])]);
+            let rates =
+                " LINE_RATE 100000000bps, LINK_RATE 60000000bps, RATES 0 2 10000000bps 1 2 20000000bps,\n";
+            assert!(text.contains(rates), "{text}");
+            Configuration::of_text("node", text).unwrap().check_elements(1).unwrap();
         }
     }
 

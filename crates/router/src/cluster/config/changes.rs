@@ -59,6 +59,11 @@ impl Changes {
                 let (from, to) = (new.name_of(*from), new.name_of(*to));
                 self.fixed.push(format!("the interface of {from} that leads to {to}"));
             }
+            let ends = stay.iter().map(|to| (*from, *to)).filter(|(from, to)| from < to);
+            for (from, to) in ends.filter(|ends| old.rates.get(ends) != new.rates.get(ends)) {
+                let (from, to) = (new.name_of(from), new.name_of(to));
+                self.fixed.push(format!("the rate of the link between {from} and {to}"));
+            }
         }
     }
 

@@ -4,6 +4,7 @@ use super::read::{LinkText, NodeText, Word};
 use super::{Cluster, Node};
 use crate::toml_file::{Reader, repeated};
 use lang::Diagnostic;
+use std::collections::BTreeMap;
 use std::ops::Range;
 
 /// Nodes of a cluster at most: in the full mesh each has a link to every other.
@@ -59,6 +60,7 @@ pub fn nodes(reader: &mut Reader, cluster: &mut Cluster, nodes: Vec<NodeText>, c
         .map(|node| links(reader, node, node.links.as_deref().unwrap_or_default(), &names))
         .collect();
     both_ends(reader, &nodes, &devices);
+    rates(reader, cluster, &nodes, &numbers);
     let count = numbers.iter().max().map_or(0, |last| last + 1);
     cluster.nodes = vec![Node { links: vec![None; count], ..Node::default() }; count];
     for ((node, devices), number) in nodes.into_iter().zip(devices).zip(&numbers) {
@@ -173,6 +175,29 @@ fn both_ends(reader: &mut Reader, nodes: &[NodeText], devices: &[Vec<Option<Stri
             let error = Diagnostic::error(reader.span(nodes[to].at.clone()), message);
             let note = reader.span(there.unwrap_or(0..0));
             reader.note(error.note(note, "here"));
+        }
+    }
+}
+
+/// What links carry: one end says it, or both say the same.
+fn rates(reader: &mut Reader, cluster: &mut Cluster, nodes: &[NodeText], numbers: &[usize]) {
+    let named = |text: &str| nodes.iter().position(|node| node.name.as_ref().is_some_and(|n| n.text == text));
+    let mut said: BTreeMap<(usize, usize), Range<usize>> = BTreeMap::new();
+    for (from, node) in nodes.iter().enumerate() {
+        for link in node.links.iter().flatten() {
+            let to = link.to.as_ref().and_then(|to| named(&to.text)).filter(|to| *to != from);
+            let (Some(to), Some((rate, at))) = (to, &link.rate) else { continue };
+            let (Some(a), Some(b)) = (numbers.get(from), numbers.get(to)) else { continue };
+            let ends = (*a.min(b), *a.max(b));
+            let first = said.entry(ends).or_insert_with(|| at.clone()).clone();
+            if cluster.rates.insert(ends, *rate).is_some_and(|before| before != *rate) {
+                let error = Diagnostic::error(
+                    reader.span(at.clone()),
+                    "the other end of this link has another `rate`",
+                );
+                let note = reader.span(first);
+                reader.note(error.note(note, "here"));
+            }
         }
     }
 }

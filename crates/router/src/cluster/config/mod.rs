@@ -9,7 +9,7 @@
 //! [[node]]
 //! name = "a"
 //! ports = [{ name = "ext0", device = "eth1", address = ["192.0.2.1/24"] }]
-//! links = [{ to = "b", device = "eth2" }]
+//! links = [{ to = "b", device = "eth2", rate = "5G" }]
 //! ```
 
 mod changes;
@@ -28,8 +28,10 @@ pub use words::{Address, Named, Order, Policy};
 use crate::config::Reported;
 use crate::linux::Extras;
 use crate::toml_file;
+use cluster::shares::Links;
 use cluster::topology::Topology;
 use lang::Diagnostic;
+use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -45,6 +47,8 @@ pub struct Cluster {
     pub line_rate: u64,
     /// What each internal link carries, in bits per second; 0 = what every matrix needs.
     pub link_rate: u64,
+    /// Links that carry something else, both ways: the numbers of the nodes at their ends, the lower one first.
+    pub rates: BTreeMap<(usize, usize), u64>,
     /// What order packets are kept in.
     pub order: Order,
     /// Which rule chooses paths.
@@ -187,6 +191,9 @@ impl Cluster {
     /// Has a node as another cluster has it, which may be not at all, with its links.
     pub fn take(&mut self, other: &Cluster, node: usize) {
         let count = self.nodes.len().max(other.nodes.len());
+        let has = |(a, b): &(usize, usize)| *a == node || *b == node;
+        self.rates.retain(|ends, _| !has(ends));
+        self.rates.extend(other.rates.iter().filter(|(ends, _)| has(ends)));
         self.nodes.resize_with(count, Node::default);
         self.nodes.iter_mut().for_each(|node| node.links.resize(count, None));
         let nobody = Node::default();
@@ -214,13 +221,43 @@ impl Cluster {
         })
     }
 
-    /// What each internal link carries, in bits per second: as the file says, or 2sR/N.
+    /// What each internal link carries that has no rate of its own, in bits per second: as the file says, or 2sR/N.
     pub fn link_rate(&self) -> u64 {
         let needed = || {
             let mesh = Topology::mesh(u16::try_from(self.there().count()).ok()?).ok()?;
             Some(mesh.link_rate(self.line_rate, u8::try_from(self.ports()).ok()?))
         };
         if self.link_rate == 0 { needed().unwrap_or(0) } else { self.link_rate }
+    }
+
+    /// The slowest and the fastest of the internal links, in bits per second.
+    pub fn link_rates(&self) -> [u64; 2] {
+        let ends = self.members().into_iter().flat_map(|a| self.members().into_iter().map(move |b| (a, b)));
+        let rates = ends.filter(|(a, b)| a < b);
+        let rates: Vec<u64> =
+            rates.map(|ends| self.rates.get(&ends).copied().unwrap_or(self.link_rate())).collect();
+        [rates.iter().min(), rates.iter().max()].map(|rate| rate.copied().unwrap_or(0))
+    }
+
+    /// Links of other rates than the rest, as `ClusterSwitch` takes them.
+    pub fn rates_text(&self) -> String {
+        let one = |((a, b), rate): (&(usize, usize), &u64)| format!("{a} {b} {rate}bps");
+        self.rates.iter().map(one).collect::<Vec<_>>().join(" ")
+    }
+
+    /// What load, as a part of a line's rate, passes without loss whatever the traffic matrix, if links carry what they should.
+    pub fn permitted_load(&self) -> Option<f64> {
+        let members = self.members();
+        let topology = Topology::mesh(u16::try_from(members.len()).ok()?).ok()?;
+        let mut links = Links::new(topology, self.link_rate());
+        let place = |number: &usize| members.iter().position(|member| member == number);
+        for ((a, b), rate) in &self.rates {
+            let (a, b) = (u16::try_from(place(a)?).ok()?, u16::try_from(place(b)?).ok()?);
+            // In a full mesh a link has the number of the node that it leads to.
+            links.set(a, b, *rate);
+            links.set(b, a, *rate);
+        }
+        links.guaranteed_load(self.line_rate.saturating_mul(self.ports() as u64))
     }
 
     /// The MTU that internal links must have, in bytes.

@@ -33,7 +33,7 @@ const CLUSTER: [&str; 16] = [
 const NODE: [&str; 10] =
     ["name", "number", "ports", "links", "workers", "cpus", "certificate", "key", "listen", "candidate"];
 const PORT: [&str; 4] = ["name", "device", "mac", "address"];
-const LINK: [&str; 2] = ["to", "device"];
+const LINK: [&str; 3] = ["to", "device", "rate"];
 
 /// All settings there are, by table.
 #[cfg(test)]
@@ -77,6 +77,8 @@ pub struct LinkText {
     pub at: Range<usize>,
     pub to: Option<Word>,
     pub device: Option<Word>,
+    /// Bits per second, and where it stands.
+    pub rate: Option<(u64, Range<usize>)>,
 }
 
 /// Reads the whole file.
@@ -249,16 +251,20 @@ fn port(reader: &mut Reader, value: &Value<'_>) -> Option<PortText> {
 
 fn link(reader: &mut Reader, value: &Value<'_>) -> Option<LinkText> {
     let table = table(reader, "a link", value)?;
-    let mut link = LinkText { at: value.span(), to: None, device: None };
+    let mut link = LinkText { at: value.span(), to: None, device: None, rate: None };
     for (key, value) in table {
         match key.get_ref().as_ref() {
             "to" => link.to = word(reader, "to", value),
             "device" => link.device = interface(reader, "device", value),
+            "rate" => link.rate = reader.word("rate", value, rate).map(|rate| (rate, value.span())),
             name => reader.unknown(key.span(), name, "setting of a link", LINK),
         }
     }
-    for name in LINK.into_iter().filter(|name| !table.contains_key(*name)) {
-        reader.mistake(value.span(), format!("this link lacks `{name}`"));
+    if !table.contains_key("to") {
+        reader.mistake(value.span(), "this link lacks `to`");
+    }
+    if !["device", "rate"].into_iter().any(|name| table.contains_key(name)) {
+        reader.mistake(value.span(), "this link lacks `device` or `rate`");
     }
     Some(link)
 }

@@ -45,6 +45,7 @@ fn the_least_that_must_be_said() {
         control: 1,
         line_rate: 1_000_000_000,
         link_rate: 0,
+        rates: BTreeMap::new(),
         order: Order::Strict,
         policy: Policy::Adaptive,
         hello: Duration::from_millis(10),
@@ -168,7 +169,7 @@ name = 'a'
         "c.toml:4:79: error: no node `d`",
         "c.toml:4:93: error: device `eth1` is given twice",
         "c.toml:3:33: note: first here",
-        "c.toml:4:103: error: this link lacks `device`",
+        "c.toml:4:103: error: this link lacks `device` or `rate`",
         "c.toml:4:110: error: link `to b` is given twice",
         "c.toml:4:17: note: first here",
         "c.toml:7:19: error: port `p` is given twice",
@@ -190,6 +191,49 @@ name = 'a'
         mistakes(&one_end),
         ["c.toml:9:1: error: node `b` lacks a link to `a`, which has one to it", "c.toml:8:10: note: here"]
     );
+}
+
+/// Either end may say what a link carries.
+#[test]
+fn links_have_rates() {
+    let linked = |a: &str, b: &str| {
+        let end = |name: &str, links: &str| format!("name = '{name}'\nlinks = [{links}]\n");
+        let text = three_nodes().replace("name = 'a'\n", &end("a", a));
+        text.replace("name = 'b'\n", &end("b", b)).replace("'1G'", "'1G'\nlink_rate = '600M'")
+    };
+    let text = linked(
+        "{ to = 'b', rate = '500M' }",
+        "{ to = 'a', device = 'eth2', rate = '0.5G' }, { to = 'c', rate = '300M' }",
+    );
+    // A device at one end asks for one at the other, a rate does not.
+    assert_eq!(
+        mistakes(&text),
+        ["c.toml:6:1: error: node `a` lacks a link to `b`, which has one to it", "c.toml:12:10: note: here"]
+    );
+    let cluster = Cluster::parse(&text.replace("device = 'eth2', ", ""), 0).unwrap();
+    assert_eq!(cluster.rates, BTreeMap::from([((0, 1), 500_000_000), ((1, 2), 300_000_000)]));
+    assert_eq!((cluster.link_rate(), cluster.link_rates()), (600_000_000, [300_000_000, 600_000_000]));
+    assert_eq!(cluster.rates_text(), "0 1 500000000bps 1 2 300000000bps");
+    assert_eq!(cluster.nodes[0].links, [None, None, None]);
+    let load = cluster.permitted_load().unwrap();
+    let mut links = Links::new(Topology::mesh(3).unwrap(), 600);
+    for (a, b, rate) in [(0, 1, 500), (1, 0, 500), (1, 2, 300), (2, 1, 300)] {
+        links.set(a, b, rate);
+    }
+    assert_eq!(Some(load), links.guaranteed_load(1000));
+    let text = linked(
+        "{ to = 'b', rate = '500M' }, { to = 'c', rate = '0' }, { to = 'a', rate = '1M' }",
+        "{ to = 'a', rate = '501M' }, { rate = '1M' }, { to = 'c' }",
+    );
+    let expected = [
+        "c.toml:8:58: error: `rate` is a rate in bits per second, from 1k to 100T, such as 10G or 2.5M",
+        "c.toml:8:72: error: a link leads to another node",
+        "c.toml:12:29: error: the other end of this link has another `rate`",
+        "c.toml:8:29: note: here",
+        "c.toml:12:39: error: this link lacks `to`",
+        "c.toml:12:56: error: this link lacks `device` or `rate`",
+    ];
+    assert_eq!(mistakes(&text), expected);
 }
 
 /// Numbers leave places free.
@@ -315,6 +359,18 @@ fn what_changes_is_told() {
         TWO.replace("'1G'", "'2G'\nhello = '7ms'\nmax_nodes = 9\nrpf = 'strict'\ncount_routes = true");
     let room = "how many nodes there can be: it was started with room for 8 (`max_nodes`)";
     assert_eq!(fixed(&others), ["line_rate", "hello", "rpf", "count_routes", room]);
+    // A rate of links between nodes that stay; those of nodes that come and go do so with them.
+    let rated = |to: &str| {
+        let text = three_nodes()
+            .replace("name = 'b'\n", &format!("name = 'b'\nlinks = [{{ to = '{to}', rate = '1M' }}]\n"));
+        Cluster::parse(&text, 0).unwrap()
+    };
+    assert_eq!(between(&three, &rated("a")).1, ["the rate of the link between a and b"]);
+    assert_eq!(between(&two, &rated("c")), ("+ node c (number 2): c0 on eth7\n".to_owned(), vec![]));
+    let (mut grown, mut shrunk) = (two.clone(), rated("c"));
+    grown.take(&rated("c"), 2);
+    shrunk.take(&two, 2);
+    assert_eq!((grown, shrunk.rates.len()), (rated("c"), 0));
     // Without the first, the second would have another number.
     let two_three = |text: &str| {
         let rest =
