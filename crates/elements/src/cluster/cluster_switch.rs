@@ -68,7 +68,7 @@
 //! | `shares` | r | for each node with lines and each link: the weight of the link on first ways to it |
 //! | `traffic` | r | packets and bytes: for own lines, sent directly, sent to relays, relayed for others, received |
 //! | `streams` | r | for each input node: what its resequencer has delivered, holds, gave up and refused; spread of delays |
-//! | `drain` | rw | true: the others choose this node as relay no more |
+//! | `drain` | rw | true: the others choose this node as relay no more; in a full mesh |
 //! | `members` | rw | the nodes that there are |
 //! | `rates` | rw | links of another rate than the others, as in `RATES` |
 //! | `control` | rw | the node whose Linux is the control plane: frames that travel whole are from it, or for it |
@@ -198,7 +198,11 @@ impl Class for ClusterSwitch {
         h.read_with("streams", |c, text| c.status().streams(&c.settings).show(text));
         h.read("drain", |c| c.drains().to_string());
         h.write("drain", |c, text, _| {
-            c.drains.store(value(text)?, Relaxed);
+            let drains = value(text)?;
+            if drains && !c.settings.topology.is_mesh() {
+                return Err("only in a full mesh the others can do without a node".to_owned());
+            }
+            c.drains.store(drains, Relaxed);
             Ok(())
         });
         h.read("control", |c| c.control().to_string());

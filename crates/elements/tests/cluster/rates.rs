@@ -5,6 +5,7 @@ use crate::net::{MS, Net};
 use crate::node::Node;
 use crate::setup::Setup;
 use cluster::random::Random;
+use cluster::topology::Topology;
 use graph::SIMULATED_START;
 
 /// The rates of a node's links, by the nodes at their ends.
@@ -81,4 +82,21 @@ fn rates_may_change() {
     net.run_for(200 * MS);
     assert_eq!((net.undelivered(), net.reordered, names(&net)), (0, 0, vec![]));
     net.check_books();
+}
+
+/// In a fly, a node weighs its links by what those behind them carry, too.
+#[test]
+fn slow_links_of_a_fly_get_less() {
+    let links = |me, _| Topology::fly(2, 2).unwrap().neighbours(me);
+    let more = ", RATES 3 5 25Mbps";
+    let setup = Setup { shape: "FLY 2 2", nodes: 8, edge: 4, links, more, ..Setup::mesh(4, "strict") };
+    let mut net = Net::new(setup);
+    net.run_for(50 * MS);
+    assert_eq!(rates(&net.nodes[5]), [(0, 100_000_000), (1, 100_000_000), (3, 25_000_000)]);
+    // Node 5 leads to relays 1, whose way to 3 is by the slow link, and 3, by the slow link: 50 of 100 Mbit/s.
+    assert_eq!(shares(&net.nodes[0], 3), [(4, 2), (5, 1)]);
+    assert_eq!(shares(&net.nodes[0], 2), [(4, 1), (5, 1)]);
+    let refused = net.nodes[5].router.write("cluster", "drain", "true").unwrap_err().to_string();
+    assert!(refused.contains("only in a full mesh the others can do without a node"), "{refused}");
+    net.nodes[5].router.write("cluster", "drain", "false").unwrap();
 }
