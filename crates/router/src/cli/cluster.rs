@@ -178,7 +178,8 @@ fn links(cluster: &Cluster) -> String {
     let [least, most] = cluster.link_rates().map(|rate| rate.div_ceil(1_000_000));
     let load = cluster.permitted_load().filter(|_| !cluster.rates.is_empty());
     match load {
-        None => format!("{} Mbit/s or more", cluster.link_rate().div_ceil(1_000_000)),
+        None if least == most => format!("{} Mbit/s or more", cluster.link_rate().div_ceil(1_000_000)),
+        None => format!("{least} to {most} Mbit/s"),
         Some(load) if least == most => format!("{most} Mbit/s, {}", passes(load)),
         Some(load) => format!("{least} to {most} Mbit/s, {}", passes(load)),
     }

@@ -56,6 +56,7 @@ fn the_least_that_must_be_said() {
         authority: None,
         max_nodes: 0,
         etcd: None,
+        fly: None,
         nodes: vec![
             node("a", line("a0", None, Vec::new())),
             node(
@@ -190,6 +191,89 @@ name = 'a'
     assert_eq!(
         mistakes(&one_end),
         ["c.toml:9:1: error: node `b` lacks a link to `a`, which has one to it", "c.toml:8:10: note: here"]
+    );
+}
+
+/// A 2-ary 2-fly: four nodes with lines, four behind them.
+fn fly() -> String {
+    let mut text =
+        "[cluster]\nname = 'rb'\nline_rate = '1G'\ncontrol = 'b'\ntopology = 'fly 2 2'\n".to_owned();
+    for (name, n) in ["a", "b", "c", "d"].iter().zip(0..) {
+        text += &format!("[[node]]\nname = '{name}'\nports = [{{ name = '{name}0', device = 'eth{n}' }}]\n");
+    }
+    text + &["e", "f", "g", "h"].map(|name| format!("[[node]]\nname = '{name}'\n")).concat()
+}
+
+#[test]
+fn nodes_can_be_a_fly() {
+    let cluster = Cluster::parse(&fly(), 0).unwrap();
+    assert_eq!((cluster.fly, cluster.room(), cluster.ports(), cluster.all_lines()), (Some([2, 2]), 8, 1, 4));
+    assert_eq!(
+        cluster.lines().map(|(number, node, _)| (number, node)).collect::<Vec<_>>(),
+        [(0, 0), (1, 1), (2, 2), (3, 3)]
+    );
+    // 2R/k, not 2R/N.
+    assert_eq!((cluster.link_rate(), cluster.permitted_load()), (1_000_000_000, None));
+    // In and out.
+    assert_eq!(
+        [0, 3, 4, 7].map(|node| cluster.peers(node)),
+        [vec![4, 5, 6], vec![5, 6, 7], vec![0, 1, 2], vec![1, 2, 3]]
+    );
+    assert!((0..8).all(|a| (0..8).all(|b| cluster.are_joined(a, b) == cluster.are_joined(b, a))));
+    assert!(!cluster.are_joined(0, 8) && !cluster.are_joined(0, 1));
+    assert_eq!((cluster.has_lines(3), cluster.has_lines(4)), (true, false));
+    let mut elected = cluster.clone();
+    elected.etcd = Some(Etcd::default());
+    assert_eq!([0, 3, 4].map(|node| elected.may_control(node)), [true, true, false]);
+    let rated = fly().replace("name = 'e'\n", "name = 'e'\nlinks = [{ to = 'a', rate = '2G' }]\n");
+    assert_eq!(Cluster::parse(&rated, 0).unwrap().link_rates(), [1_000_000_000, 2_000_000_000]);
+    // Its nodes are as many as they are.
+    let mesh = Cluster::parse(&three_nodes(), 0).unwrap();
+    assert!(Changes::between(&mesh, &cluster).fixed.contains(&"topology".to_owned()));
+    let other = Cluster::parse(&fly().replace("eth3", "eth4"), 0).unwrap();
+    assert_eq!(Changes::between(&cluster, &other).fixed, ["the nodes of a fly"]);
+    assert!(Changes::between(&cluster, &cluster).is_empty());
+}
+
+#[test]
+fn mistakes_in_a_fly() {
+    let with = |from: &str, to: &str| mistakes(&fly().replace(from, to));
+    assert_eq!(
+        with("'fly 2 2'", "'fly 2'")[0],
+        "c.toml:5:12: error: `topology` is mesh, or such as fly 4 2: links out of each node, from 2, and columns, from 2"
+    );
+    assert_eq!(with("'fly 2 2'", "'fly 2 3'"), ["c.toml:24:1: error: a fly 2 3 has 24 nodes, not 8"]);
+    assert_eq!(
+        with("control = 'b'", "control = 'h'\nmax_nodes = 9\npolicy = 'vlb'"),
+        [
+            "c.toml:4:11: error: node `h` cannot be the control node: it has no ports",
+            "c.toml:5:1: error: `max_nodes` is for a full mesh, not for a fly",
+            "c.toml:6:1: error: `policy` is for a full mesh, not for a fly",
+        ]
+    );
+    assert_eq!(
+        with("name = 'e'", "name = 'e'\nports = [{ name = 'e0', device = 'eth9' }]"),
+        ["c.toml:18:1: error: only nodes of the first column have ports: numbers 0 to 3"]
+    );
+    assert_eq!(
+        with("name = 'e'", "name = 'e'\ncandidate = true"),
+        ["c.toml:18:1: error: only nodes of the first column are candidates: numbers 0 to 3"]
+    );
+    assert_eq!(
+        with("ports = [{ name = 'd0', device = 'eth3' }]\n", ""),
+        [
+            "c.toml:15:1: error: this node lacks `ports`",
+            "c.toml:15:1: error: all nodes of the first column have as many ports: 1, not 0",
+            "c.toml:6:1: note: as this one",
+        ]
+    );
+    assert_eq!(
+        with("name = 'h'", "name = 'h'\nnumber = 8\nlinks = []"),
+        ["c.toml:26:10: error: there is no node 8 in this fly: they begin with 0"]
+    );
+    assert_eq!(
+        with("name = 'e'", "name = 'e'\nlinks = [{ to = 'd', rate = '1G' }]"),
+        ["c.toml:20:17: error: there is no link between nodes `e` and `d` in this fly"]
     );
 }
 

@@ -1,5 +1,7 @@
 //! Values that are words in the file.
 
+use super::check::MOST_NODES;
+use cluster::topology::Topology;
 use std::fmt;
 use std::net::IpAddr;
 use std::str::FromStr;
@@ -106,6 +108,25 @@ pub fn rate(text: &str) -> Result<u64, String> {
     u64::try_from(bits).ok().filter(|rate| (1_000..=100_000_000_000_000).contains(rate)).ok_or_else(wrong)
 }
 
+/// `mesh`, or `fly 2 2`: k and n.
+pub fn topology(text: &str) -> Result<Option<[u16; 2]>, String> {
+    let wrong = || "mesh, or such as fly 4 2: links out of each node, from 2, and columns, from 2".to_owned();
+    let words: Vec<&str> = text.split(' ').collect();
+    let figure = |text: &str| text.parse().ok().filter(|number| *number >= 2);
+    match words[..] {
+        ["mesh"] => Ok(None),
+        ["fly", radix, columns] => {
+            let fly = [figure(radix).ok_or_else(wrong)?, figure(columns).ok_or_else(wrong)?];
+            let nodes = Topology::fly(fly[0], fly[1]).map_or(usize::MAX, |fly| fly.nodes().into());
+            if nodes > MOST_NODES {
+                return Err(format!("of at most {MOST_NODES} nodes: a k-ary n-fly has n · kⁿ"));
+            }
+            Ok(Some(fly))
+        }
+        _ => Err(wrong()),
+    }
+}
+
 /// `3ms`, `50us`, `1s`; nanoseconds.
 pub fn duration(text: &str) -> Option<u64> {
     let units = [("us", 1_000), ("ms", 1_000_000), ("s", 1_000_000_000u64)];
@@ -140,6 +161,28 @@ mod tests {
         }
         for text in ["", "G", "10g", "1.G", ".5G", "-1M", "999", "101T", "1e9", "9999999999999999999G", "0"] {
             assert!(rate(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn topologies() {
+        assert_eq!(
+            ["mesh", "fly 2 2", "fly 8 2"].map(topology),
+            [Ok(None), Ok(Some([2, 2])), Ok(Some([8, 2]))]
+        );
+        for text in [
+            "",
+            "fly",
+            "fly 2",
+            "fly 1 2",
+            "fly 4 1",
+            "fly 2 2 2",
+            "fly  2 2",
+            "fly 12 2",
+            "fly 2 99",
+            "Mesh",
+        ] {
+            assert!(topology(text).is_err(), "{text}");
         }
     }
 
