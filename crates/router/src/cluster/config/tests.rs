@@ -104,7 +104,7 @@ ports = [{ name = 'a/b', device = 'eth1', address = ['192.0.2.1'], mac = '01:00:
 ";
     let expected = [
         "c.toml:2:8: error: `name` is 1 to 12 letters and digits, perhaps with `-` between them",
-        "c.toml:3:13: error: `line_rate` is a rate in bits per second, from 1k to 100T, such as 10G or 2.5M",
+        "c.toml:3:13: error: `line_rate` is a rate in bits per second, from 8k to 100T, such as 10G or 2.5M",
         "c.toml:4:13: error: `link_rate` is a string, not an integer",
         "c.toml:5:11: error: no node `c`",
         "c.toml:6:9: error: no order `stirct`; did you mean `strict`?",
@@ -310,7 +310,7 @@ fn links_have_rates() {
         "{ to = 'a', rate = '501M' }, { rate = '1M' }, { to = 'c' }",
     );
     let expected = [
-        "c.toml:8:58: error: `rate` is a rate in bits per second, from 1k to 100T, such as 10G or 2.5M",
+        "c.toml:8:58: error: `rate` is a rate in bits per second, from 8k to 100T, such as 10G or 2.5M",
         "c.toml:8:72: error: a link leads to another node",
         "c.toml:12:29: error: the other end of this link has another `rate`",
         "c.toml:8:29: note: here",

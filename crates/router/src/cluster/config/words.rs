@@ -91,9 +91,9 @@ impl fmt::Display for Address {
     }
 }
 
-/// `10G`, `2.5G`, `100M`, `64k`, `1000`: bits per second.
+/// `10G`, `2.5G`, `100M`, `64k`, `8000`: bits per second. `ClusterSwitch` takes no less than a kilobyte per second.
 pub fn rate(text: &str) -> Result<u64, String> {
-    let wrong = || "a rate in bits per second, from 1k to 100T, such as 10G or 2.5M".to_owned();
+    let wrong = || "a rate in bits per second, from 8k to 100T, such as 10G or 2.5M".to_owned();
     let units = [('k', 1_000), ('M', 1_000_000), ('G', 1_000_000_000), ('T', 1_000_000_000_000u64)];
     let unit = units.iter().find_map(|(unit, value)| Some((text.strip_suffix(*unit)?, *value)));
     let (number, unit) = unit.unwrap_or((text, 1));
@@ -105,7 +105,7 @@ pub fn rate(text: &str) -> Result<u64, String> {
     let scale = 10u128.pow(part.len() as u32);
     let figure = |text: &str| text.parse::<u128>().unwrap_or(u128::MAX >> 64);
     let bits = (figure(whole) * scale + figure(part)) * u128::from(unit) / scale;
-    u64::try_from(bits).ok().filter(|rate| (1_000..=100_000_000_000_000).contains(rate)).ok_or_else(wrong)
+    u64::try_from(bits).ok().filter(|rate| (8_000..=100_000_000_000_000).contains(rate)).ok_or_else(wrong)
 }
 
 /// `mesh`, or `fly 2 2`: k and n.
@@ -153,13 +153,14 @@ mod tests {
             ("10G", 10_000_000_000),
             ("2.5M", 2_500_000),
             ("64k", 64_000),
-            ("1000", 1000),
+            ("8000", 8000),
             ("0.1T", 100_000_000_000),
         ];
         for (text, bits) in all {
             assert_eq!(rate(text), Ok(bits), "{text}");
         }
-        for text in ["", "G", "10g", "1.G", ".5G", "-1M", "999", "101T", "1e9", "9999999999999999999G", "0"] {
+        for text in ["", "G", "10g", "1.G", ".5G", "-1M", "7999", "101T", "1e9", "9999999999999999999G", "0"]
+        {
             assert!(rate(text).is_err(), "{text}");
         }
     }
