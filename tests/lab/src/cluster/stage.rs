@@ -65,9 +65,9 @@ impl Stage {
         Stage::with([settings, of_each], &[], false)
     }
 
-    /// The four nodes with lines of a 2-ary 2-fly, and the four behind them.
-    pub fn fly(settings: &str) -> Result<Stage> {
-        Stage::with([&format!("topology = 'fly 2 2'\n{settings}"), ""], &BEHIND, false)
+    /// The four nodes with lines of a 2-ary 2-fly, and the four behind them; perhaps with an etcd.
+    pub fn fly(settings: &str, is_elected: bool) -> Result<Stage> {
+        Stage::with([&format!("topology = 'fly 2 2'\n{settings}"), ""], &BEHIND, is_elected)
     }
 
     /// The same with an etcd in the Linux of the nodes, by which their control node is elected.

@@ -1,8 +1,8 @@
 //! A 2-ary 2-fly: four nodes with lines, four behind them, each with two links out and two in.
 
-use super::{LENGTH, QUICK, all_is_one_hop, alone, routes_are_those_of_the_control_node};
-use lab::cluster::{LIMIT, Probe, Stage};
-use lab::netns;
+use super::{LENGTH, QUICK, all_is_one_hop, alone, election, routes_are_those_of_the_control_node};
+use lab::cluster::{LIMIT, NODES, Probe, Stage};
+use lab::netns::{self, missing_program};
 use lab::wait::wait_until;
 use lab::{Error, Result};
 use serde_json::Value;
@@ -18,7 +18,7 @@ fn eight_nodes_of_a_fly_are_one_router() -> Result<()> {
         return Ok(());
     }
     let _one = alone();
-    let stage = Stage::fly(QUICK)?;
+    let stage = Stage::fly(QUICK, false)?;
     stage.wait_for_all_pings()?;
     stage.wait_for_all_links()?;
     // Those of each node go to the two rows that it can reach, or come from there: one neighbour is both.
@@ -33,6 +33,36 @@ fn eight_nodes_of_a_fly_are_one_router() -> Result<()> {
     what_has_no_meaning_is_refused(&stage)?;
     packets_are_in_order(&stage)?;
     one_behind_is_killed(&stage)?;
+    stage.end()
+}
+
+/// Those behind follow whoever is elected among those with lines.
+#[test]
+fn another_control_node_takes_over_in_a_fly() -> Result<()> {
+    if netns::skipped() {
+        return Ok(());
+    }
+    if missing_program(&["etcd"]).is_some() {
+        println!("skipped: there is no etcd");
+        return Ok(());
+    }
+    let _one = alone();
+    let stage = Stage::fly(election::SETTINGS, true)?;
+    stage.wait_for_all_pings()?;
+    let named = |key: &str| -> Result<Vec<String>> {
+        let nodes = stage.rows("nodes")?;
+        let rows = nodes.iter().filter(|row| row[key] == true);
+        Ok(rows.filter_map(|row| row["node"].as_str().map(str::to_owned)).collect())
+    };
+    assert_eq!(named("candidate")?, NODES);
+    let first = named("control")?;
+    stage.kill(&first[0])?;
+    let another = || Ok(named("control")?.iter().any(|node| *node != first[0]).then_some(()));
+    wait_until("another control node", LIMIT, another)?;
+    stage.start(&first[0])?;
+    stage.wait_for_all_pings()?;
+    routes_are_those_of_the_control_node(&stage)?;
+    assert_ne!(named("control")?, first);
     stage.end()
 }
 
