@@ -100,17 +100,18 @@ impl Links {
     /// room to spare; `None` if this is not a full mesh.
     ///
     /// The link from u to v carries packets of input node u on their first way, and packets for output node v on their
-    /// second. The worst matrix gives u the output, and v the input, that use the link most.
+    /// second. The worst matrix gives u the output, and v the input, that use the link most. Weights count as [`small`] makes
+    /// them.
     pub fn guaranteed_load(&self, line_rate: u64) -> Option<f64> {
         if !self.topology.is_mesh() {
             return None;
         }
         let nodes = self.topology.nodes();
         let share = |from: u16, to: u16, link: u16| {
-            let weights = self.weights(from, to);
-            let total: u128 = weights.iter().map(|&w| u128::from(w)).sum();
+            let weights = small(&self.weights(from, to));
+            let total: u32 = weights.iter().map(|&weight| u32::from(weight)).sum();
             let weight = weights[usize::from(link)];
-            if total == 0 || from == to { 0.0 } else { weight as f64 / total as f64 }
+            if total == 0 || from == to { 0.0 } else { f64::from(weight) / f64::from(total) }
         };
         let mut least = f64::INFINITY;
         for (u, v) in (0..nodes).flat_map(|u| (0..nodes).map(move |v| (u, v))).filter(|(u, v)| u != v) {
@@ -196,6 +197,22 @@ mod tests {
         assert_eq!(small(&[1_000_000_007, 1, 500_000_000]), [32, 1, 16]);
         assert_eq!(small(&[0, 0]), [0, 0]);
         assert_eq!(small(&[u64::MAX, u64::MAX / 2]), [32, 16]);
+    }
+
+    #[test]
+    fn one_slow_link_lowers_the_load_a_little() {
+        // The link between 0 and 1 has half the rate of the others.
+        let mut links = mesh(4, 8);
+        links.set(0, 1, 4);
+        links.set(1, 0, 4);
+        assert_eq!(links.weights(0, 1), [0, 8, 8, 8]);
+        assert_eq!(links.weights(0, 2), [0, 4, 16, 8], "1 gets less of it at first");
+        assert_eq!(links.weights(2, 1), [4, 16, 0, 8], "and 0 less than 3 of what is for 1");
+        // What 0 sends to 1 needs a third of R there; other pairs 1/7 on each way. Links to 2 and 3 need more: a third of what 0
+        // sends to 1 on the first way, and on the second 2/7 of what goes to 2.
+        let needed = f64::max(1.0 / 3.0 / 4.0, (1.0 / 3.0 + 2.0 / 7.0) / 8.0);
+        let load = links.guaranteed_load(16).unwrap();
+        assert!((load - 1.0 / (16.0 * needed)).abs() < 1e-9, "{load}");
     }
 
     #[test]

@@ -126,6 +126,13 @@ impl Model {
         self.wires[wire].delay = delay;
     }
 
+    /// Sets the rate of a link, in bits per second, in one direction, before anything is offered. All nodes know of it.
+    pub fn set_rate(&mut self, node: u16, link: u16, rate: u64) {
+        let number = self.wire(node, link);
+        self.wires[number].rate = rate;
+        self.learn(number);
+    }
+
     /// Cuts or mends a link, in one direction, now. What is under way or waits is lost; the cluster learns of it later.
     pub fn set_link(&mut self, node: u16, link: u16, up: bool) {
         let number = self.wire(node, link);
@@ -293,7 +300,7 @@ impl Model {
         }
         let Some((len, frame)) = wire.pop() else { return };
         wire.is_busy = true;
-        let sent = self.now + self.setup.time(len, self.setup.link_rate);
+        let sent = self.now + self.setup.time(len, wire.rate);
         wire.last_arrival = wire.last_arrival.max(sent + wire.delay);
         let arrival = wire.last_arrival;
         self.after(sent - self.now, Event::WireFree(number as u32));
@@ -415,7 +422,7 @@ impl Model {
     fn learn(&mut self, wire: usize) {
         let radix = usize::from(self.setup.topology.radix());
         let (node, link) = ((wire / radix) as u16, (wire % radix) as u16);
-        let rate = if self.wires[wire].up { self.setup.link_rate } else { 0 };
+        let rate = if self.wires[wire].up { self.wires[wire].rate } else { 0 };
         if self.links.rate(node, link) != rate {
             self.links.set(node, link, rate);
             self.learn_paths();

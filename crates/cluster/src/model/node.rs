@@ -70,7 +70,7 @@ impl Node {
             self.chooser.set_weights(to, &weights);
         }
         (0..setup.topology.radix()).for_each(|link| {
-            self.chooser.set_link_rate(link, links.rate(number, link).min(setup.link_rate));
+            self.chooser.set_link_rate(link, links.rate(number, link));
         });
     }
 

@@ -13,7 +13,7 @@ pub struct Setup {
     pub ports: u8,
     /// Rate R of each line, bits per second.
     pub line_rate: u64,
-    /// Rate of each link, bits per second.
+    /// Rate of each link, bits per second, unless [`super::Model::set_rate`] says otherwise.
     pub link_rate: u64,
     /// Bytes of a link's queue for first ways, and of each input node in its queue for second ways.
     pub link_buffer: u32,

@@ -12,6 +12,8 @@ use super::{Frame, Setup};
 pub(super) struct Wire {
     pub to: u16,
     pub delay: u64,
+    /// Bits per second.
+    pub rate: u64,
     pub up: bool,
     pub is_busy: bool,
     /// Nothing arrives before what was sent before it.
@@ -29,6 +31,7 @@ impl Wire {
         Wire {
             to,
             delay: setup.delay,
+            rate: setup.link_rate,
             up: true,
             is_busy: false,
             last_arrival: 0,

@@ -15,8 +15,11 @@
 //! - `LINKS`: the nodes at the other ends of the links, in the order of their inputs and outputs, such as `0 2 3`.
 //!   Default: all neighbours, in ascending order.
 //! - `LINE_RATE`: rate R of a line, such as `10Gbps`. Each frame counts 24 bytes more than it has, as on a wire.
-//! - `LINK_RATE`: rate of an internal link. Default: what carries every admissible matrix, 2 `PORTS` R / k, with k links
-//!   out of a node (the one to itself counts, and of a full mesh those to members).
+//! - `LINK_RATE`: rate of all internal links; or a rate for each link of this node, in the order of `LINKS`, such as
+//!   `10Gbps 1Gbps`. Default: what carries every admissible matrix, 2 `PORTS` R / k, with k links out of a node (the one to itself
+//!   counts, and of a full mesh those to members).
+//! - `RATES`: links of another rate than that, of any two nodes: `2 3 1Gbps`, perhaps several. Relays are weighed by their second
+//!   links, too, so all nodes should know all of them.
 //! - `ORDER`: `strict`, `flowlet`, `spray` or `single-path`. Default `strict`.
 //! - `POLICY`: `adaptive`, or to compare with it `direct-vlb`, `vlb` or `flow-hash`. Default `adaptive`.
 //! - `ADJACENCIES`, `ADJACENCIES6`: the names of the tables that `AdjacencyRewrite` and `IP6AdjacencyRewrite` use, which then make
@@ -60,13 +63,14 @@
 //!
 //! | name | | |
 //! |---|---|---|
-//! | `links` | r | for each link: the node at its end, up or down, its incarnation, packets and bytes out, what waits |
+//! | `links` | r | for each link: the node at its end, up or down, its incarnation, its rate in bits per second, packets and bytes out, what waits |
 //! | `lines` | r | for each line of the node: packets and bytes out, what waits |
 //! | `shares` | r | for each node with lines and each link: the weight of the link on first ways to it |
 //! | `traffic` | r | packets and bytes: for own lines, sent directly, sent to relays, relayed for others, received |
 //! | `streams` | r | for each input node: what its resequencer has delivered, holds, gave up and refused; spread of delays |
-//! | `drain` | rw | true: the others choose this node as relay no more |
+//! | `drain` | rw | true: the others choose this node as relay no more; in a full mesh |
 //! | `members` | rw | the nodes that there are |
+//! | `rates` | rw | links of another rate than the others, as in `RATES` |
 //! | `control` | rw | the node whose Linux is the control plane: frames that travel whole are from it, or for it |
 //!
 //! # Losses
@@ -112,6 +116,7 @@
 use super::frames::framing;
 use super::losses;
 use super::members::Members;
+use super::rates::Rates;
 use super::settings::Settings;
 use super::status::Status;
 use super::switch::LocalClusterSwitch;
@@ -165,7 +170,7 @@ impl Class for ClusterSwitch {
         args.finish()?;
         let (drains, status) = (AtomicBool::new(false), Mutex::default());
         let control = AtomicU16::new(settings.control);
-        let members = Members::new(&settings.members);
+        let members = Members::new(&settings.members, &settings.rates);
         let framings = [&adjacencies, &adjacencies6].map(|all| all.set_framing(framing(&settings)));
         let settings = Arc::new(settings);
         Ok(ClusterSwitch {
@@ -193,7 +198,11 @@ impl Class for ClusterSwitch {
         h.read_with("streams", |c, text| c.status().streams(&c.settings).show(text));
         h.read("drain", |c| c.drains().to_string());
         h.write("drain", |c, text, _| {
-            c.drains.store(value(text)?, Relaxed);
+            let drains = value(text)?;
+            if drains && !c.settings.topology.is_mesh() {
+                return Err("only in a full mesh the others can do without a node".to_owned());
+            }
+            c.drains.store(drains, Relaxed);
             Ok(())
         });
         h.read("control", |c| c.control().to_string());
@@ -204,6 +213,11 @@ impl Class for ClusterSwitch {
         h.read("members", |c| c.members.text());
         h.write("members", |c, text, _| {
             c.members.set(c.settings.read_members(text)?);
+            Ok(())
+        });
+        h.read("rates", |c| c.members.get().1.text());
+        h.write("rates", |c, text, _| {
+            c.members.set_rates(Rates::parse(text, &c.settings.topology)?);
             Ok(())
         });
     }

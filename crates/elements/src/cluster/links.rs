@@ -7,7 +7,7 @@ use super::switch::{Adjacencies, NONE, Switch};
 use cluster::header::{ETHERTYPE_CONTROL, Header, HeaderError, LEN, Phase};
 use cluster::liveness::{Event, Liveness};
 use cluster::message::{self, Message, Neighbours};
-use cluster::shares::{Links, small};
+use cluster::shares::small;
 use graph::{Cx, Nanos, Out};
 use packet::wire::ethernet::HEADER_LEN;
 use packet::{Batch, Packet};
@@ -286,19 +286,21 @@ impl Switch {
             let outlet = link.and_then(|link| self.outlet_of.get(usize::from(link)).copied());
             self.second_ways[usize::from(node)] = outlet.unwrap_or(NONE);
         }
-        let (topology, me, rate) = (settings.topology, settings.me, self.link_rate);
-        let mut links = Links::new(topology, rate);
+        let (topology, me, mut links) = (settings.topology, settings.me, self.all_links());
         for link in (0..topology.radix()).filter(|&link| topology.peer(me, link) != me) {
             let settled = self.neighbour(topology.peer(me, link)).is_some_and(|n| n.settled.is_some());
-            links.set(me, link, if settled { rate } else { 0 });
+            if !settled {
+                links.set(me, link, 0);
+            }
             self.chooser.set_link_rate(link, links.rate(me, link));
         }
         if self.is_mesh {
             for relay in (0..topology.nodes()).filter(|&relay| relay != me) {
                 let settled = self.neighbour(relay).filter(|n| !n.drains).and_then(|n| n.settled.as_ref());
                 for to in (0..topology.nodes()).filter(|&to| to != relay) {
-                    let reaches = settled.is_some_and(|settled| settled.has(to));
-                    links.set(relay, to, if reaches { rate } else { 0 });
+                    if !settled.is_some_and(|settled| settled.has(to)) {
+                        links.set(relay, to, 0);
+                    }
                 }
             }
         }

@@ -1,5 +1,6 @@
-//! The nodes that there are, which may change while the others run.
+//! The nodes that there are, and the rates of their links, which may change while the others run.
 
+use super::rates::Rates;
 use super::switch::Switch;
 use cluster::liveness::{Event, Liveness};
 use graph::{Nanos, Out};
@@ -9,31 +10,40 @@ use std::sync::{Mutex, PoisonError};
 /// What handlers and the worker share.
 #[derive(Debug)]
 pub struct Members {
-    nodes: Mutex<Vec<u16>>,
+    now: Mutex<(Vec<u16>, Rates)>,
     /// Counts changes.
     version: AtomicU64,
 }
 
 impl Members {
-    /// Those that there are at first.
-    pub fn new(nodes: &[u16]) -> Members {
-        Members { nodes: Mutex::new(nodes.to_vec()), version: AtomicU64::new(0) }
+    /// Those that there are at first, and the links that have other rates than the usual one.
+    pub fn new(nodes: &[u16], rates: &Rates) -> Members {
+        Members { now: Mutex::new((nodes.to_vec(), rates.clone())), version: AtomicU64::new(0) }
     }
 
     /// From now on there are these.
     pub fn set(&self, nodes: Vec<u16>) {
-        *self.nodes.lock().unwrap_or_else(PoisonError::into_inner) = nodes;
+        self.change(|(there, _)| *there = nodes);
+    }
+
+    /// From now on these links have other rates than the usual one.
+    pub fn set_rates(&self, rates: Rates) {
+        self.change(|(_, there)| *there = rates);
+    }
+
+    fn change(&self, change: impl FnOnce(&mut (Vec<u16>, Rates))) {
+        change(&mut self.now.lock().unwrap_or_else(PoisonError::into_inner));
         self.version.fetch_add(1, Ordering::Release);
     }
 
-    /// Their numbers.
-    pub fn get(&self) -> Vec<u16> {
-        self.nodes.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    /// Their numbers, and the links of other rates.
+    pub fn get(&self) -> (Vec<u16>, Rates) {
+        self.now.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// Their numbers, as a text.
     pub fn text(&self) -> String {
-        self.get().iter().map(u16::to_string).collect::<Vec<_>>().join(" ")
+        self.get().0.iter().map(u16::to_string).collect::<Vec<_>>().join(" ")
     }
 }
 
@@ -46,7 +56,7 @@ impl Switch {
         }
         self.members_version = version;
         let shared = self.shared.clone();
-        self.members = shared.members.get();
+        (self.members, self.rates) = shared.members.get();
         self.set_members(now, out);
     }
 
@@ -69,16 +79,5 @@ impl Switch {
             (neighbour.hellos, neighbour.downs, neighbour.drains) = (0, 0, false);
         }
         self.learn(now, out);
-    }
-
-    /// For so many nodes.
-    pub(super) fn set_rates(&mut self, members: usize) {
-        self.link_rate = self.settings.link_rate(members);
-        let own = usize::from(self.settings.own_lines());
-        self.outlets.iter_mut().skip(own).for_each(|outlet| outlet.set_rate(self.link_rate));
-        if self.is_mesh {
-            let rate = self.settings.line_rate.saturating_mul(self.settings.ports.into());
-            self.chooser.set_quota(rate / members.max(1) as u64);
-        }
     }
 }

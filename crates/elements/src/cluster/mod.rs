@@ -11,6 +11,7 @@ mod links;
 mod losses;
 mod members;
 mod outlet;
+mod rates;
 mod settings;
 mod status;
 mod switch;

@@ -1,5 +1,6 @@
 //! The arguments of `ClusterSwitch`.
 
+use super::rates::{LEAST, Rates};
 use cluster::header::{Header, INCARNATIONS, Phase, WORKERS};
 use cluster::path::{Order, Policy};
 use cluster::topology::Topology;
@@ -33,6 +34,8 @@ pub struct Settings {
     pub line_rate: u64,
     /// Rate of a link, bits per second, if it does not follow from the number of members.
     pub link_rate: Option<u64>,
+    /// Links of other rates, at first.
+    pub rates: Rates,
     /// The nodes that there are at first.
     pub members: Vec<u16>,
     /// What order is kept.
@@ -122,12 +125,10 @@ impl Settings {
         let links = links(args, &topology, me);
         let Bandwidth(line_rate) = args.required_keyword("LINE_RATE");
         let line_rate = line_rate.saturating_mul(8);
-        let link_rate = args.keyword_if_given("LINK_RATE").map(|Bandwidth(rate)| rate.saturating_mul(8));
-        for (name, rate) in [("LINE_RATE", Some(line_rate)), ("LINK_RATE", link_rate)] {
-            if rate.is_some_and(|rate| rate < 8000) {
-                args.error(name, "less than 1 kB/s");
-            }
+        if line_rate < LEAST {
+            args.error("LINE_RATE", "less than 1 kB/s");
         }
+        let (link_rate, rates) = Rates::read(args, &topology, me, &links);
         let members = args.keyword_if_given("MEMBERS").map(|Numbers(given)| given);
         let members = members.unwrap_or_else(|| (0..topology.nodes()).collect());
         if let Err(e) = check_members(&members, &topology, me) {
@@ -156,6 +157,7 @@ impl Settings {
             links,
             line_rate,
             link_rate,
+            rates,
             members,
             order,
             policy,
@@ -178,13 +180,6 @@ impl Settings {
             Order::Strict => (self.window / (2 * nodes)).max(LEAST_PACKETS),
             _ => usize::MAX,
         }
-    }
-
-    /// What a link carries, in bits per second, while there are so many nodes.
-    pub fn link_rate(&self, members: usize) -> u64 {
-        let mesh = u16::try_from(members).ok().and_then(|members| Topology::mesh(members).ok());
-        let topology = mesh.filter(|_| self.topology.is_mesh()).unwrap_or(self.topology);
-        self.link_rate.unwrap_or_else(|| topology.link_rate(self.line_rate, self.ports))
     }
 
     /// Reads the numbers of nodes, which can be all that there are.
@@ -366,6 +361,18 @@ mod tests {
         check(
             "NODE 1, NODES 3, LINE_RATE 1Gbps, LINKS 0 1 0 7",
             &["node 1 is no neighbour", "two links to node 0", "node 7 is no neighbour"],
+        );
+        check(
+            "NODE 0, NODES 3, LINE_RATE 1Gbps, LINK_RATE 1Mbps 2Mbps 3Mbps",
+            &["LINK_RATE: 3 rates, the node has 2 links"],
+        );
+        check("NODE 0, NODES 1, LINE_RATE 1Gbps, LINK_RATE 10 Mbps", &[]);
+        check("NODE 0, NODES 3, LINE_RATE 1Gbps, LINK_RATE 1Mbps 1bps", &["LINK_RATE: less than 1 kB/s"]);
+        check("NODE 0, NODES 3, LINE_RATE 1Gbps, LINK_RATE 1Mbps x", &["LINK_RATE: rate: "]);
+        check("NODE 0, NODES 2, LINE_RATE 1Gbps, RATES 0 2 1Mbps", &["RATES: no node 2, there are 2"]);
+        check(
+            "NODE 0, NODES 3, LINE_RATE 1Gbps, LINK_RATE 1Mbps 2Mbps, RATES 2 0 1Mbps",
+            &["RATES: two rates for the link between nodes 2 and 0"],
         );
         check("NODE 0, NODES 1, LINE_RATE 1Gbps, MEMBERS 0 1", &["MEMBERS: no node 1, there are 1"]);
         check("NODE 0, NODES 1, LINE_RATE 1Gbps, MEMBERS 0 0", &["MEMBERS: node 0 twice"]);

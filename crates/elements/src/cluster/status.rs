@@ -59,6 +59,7 @@ pub struct LinkStatus {
     incarnation: Option<u8>,
     hellos: u64,
     downs: u64,
+    rate: u64,
     is_member: bool,
 }
 
@@ -96,6 +97,7 @@ impl Status {
                 link.incarnation.map_or(Cell::Word("-"), |number| Cell::Number(number.into())),
                 Cell::from(link.hellos),
                 Cell::from(link.downs),
+                Cell::from(link.rate),
             ];
             row.extend(outlet.cells());
             row
@@ -108,6 +110,7 @@ impl Status {
                 "incarnation",
                 "hellos",
                 "times_down",
+                "rate",
                 "tx_packets",
                 "tx_bytes",
                 "waiting_packets",
@@ -238,6 +241,7 @@ impl Switch {
             incarnation: neighbour.incarnation,
             hellos: neighbour.hellos,
             downs: neighbour.downs,
+            rate: self.rate_to(neighbour.node),
             is_member: neighbour.is_member,
         }));
         status.weights.clone_from(&self.weights);

@@ -5,6 +5,7 @@ use super::egress::{Early, Egress};
 use super::links::Neighbour;
 use super::losses::{LINK_DOWN, UNREACHABLE};
 use super::outlet::{Outlet, Turn, length};
+use super::rates::Rates;
 use super::settings::Settings;
 use super::status::Traffic;
 use super::usual::Latest;
@@ -147,8 +148,9 @@ pub struct Switch {
     pub(super) second_ways: Box<[u16]>,
     pub(super) egress: Egress,
     pub(super) traffic: Traffic,
-    /// Rate of a link, bits per second.
+    /// Rate of a link, bits per second, if it is not one of `rates`.
     pub(super) link_rate: u64,
+    pub(super) rates: Rates,
     /// The nodes that there are.
     pub(super) members: Vec<u16>,
     /// Which change of the members was the last to be taken in.
@@ -216,6 +218,7 @@ impl Switch {
             egress: Egress::new(&settings),
             traffic: Traffic::default(),
             link_rate,
+            rates: settings.rates.clone(),
             members: settings.members.clone(),
             members_version: 0,
             weights: vec![Vec::new(); edge.into()],

@@ -7,6 +7,7 @@ mod growth;
 mod net;
 mod node;
 mod queues;
+mod rates;
 mod setup;
 mod vlans;
 

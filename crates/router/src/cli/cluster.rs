@@ -166,11 +166,30 @@ fn check(args: &CheckArgs) -> Done {
     let lines = counted(cluster.lines().count(), "line");
     let mut out = Output::stdout();
     out.line(format_args!(
-        "cluster {}: {nodes}, {lines}, internal links of {} Mbit/s or more",
+        "cluster {}: {nodes}, {lines}, internal links of {}",
         cluster.name,
-        cluster.link_rate().div_ceil(1_000_000)
+        links(&cluster)
     ));
     out.done()
+}
+
+/// What links carry: `50 Mbit/s or more`, or what they are and what passes them.
+fn links(cluster: &Cluster) -> String {
+    let [least, most] = cluster.link_rates().map(|rate| rate.div_ceil(1_000_000));
+    let load = cluster.permitted_load().filter(|_| !cluster.rates.is_empty());
+    match load {
+        None if least == most => format!("{} Mbit/s or more", cluster.link_rate().div_ceil(1_000_000)),
+        None => format!("{least} to {most} Mbit/s"),
+        Some(load) if least == most => format!("{most} Mbit/s, {}", passes(load)),
+        Some(load) => format!("{least} to {most} Mbit/s, {}", passes(load)),
+    }
+}
+
+/// What passes whatever the traffic matrix; 97 % of that, as that is how full direct traffic makes links.
+fn passes(load: f64) -> String {
+    // From 0 to 97.
+    let percent = (load.clamp(0.0, 1.0) * 97.0).floor();
+    format!("which carry every traffic matrix up to {percent} % of the lines")
 }
 
 /// The number of a node of the file.

@@ -37,6 +37,7 @@ const TABLES: [Table; 5] = [
             ("to", "peer"),
             ("state", "state"),
             ("times down", "times_down"),
+            ("bit/s", "rate"),
             ("packets", "tx_packets"),
             ("bytes", "tx_bytes"),
             ("waiting", "waiting_packets"),
@@ -295,17 +296,17 @@ mod tests {
     fn tables_have_names_and_sums() {
         let nodes = [node("a", 0), node("b", 1)];
         let mut rows = [
-            json!({ "node": 1, "state": "up", "times_down": 2, "tx_packets": 5, "tx_bytes": 500, "waiting_packets": 0 }),
-            json!({ "node": 0, "state": "down", "times_down": 1, "tx_packets": 70, "tx_bytes": 7000, "waiting_packets": 9 }),
+            json!({ "node": 1, "state": "up", "times_down": 2, "rate": 8000, "tx_packets": 5, "tx_bytes": 500, "waiting_packets": 0 }),
+            json!({ "node": 0, "state": "down", "times_down": 1, "rate": 10000, "tx_packets": 70, "tx_bytes": 7000, "waiting_packets": 9 }),
         ];
         for (row, node) in rows.iter_mut().zip(["a", "b"]) {
             named(row, &nodes);
             row["node"] = node.into();
         }
-        let expected = "node   to  state  times down  packets  bytes  waiting\n\
-                        a      b   up              2        5    500        0\n\
-                        b      a   down            1       70   7000        9\n\
-                        total  -   -               -       75   7500        9\n";
+        let expected = "node   to  state  times down  bit/s  packets  bytes  waiting\n\
+                        a      b   up              2   8000        5    500        0\n\
+                        b      a   down            1  10000       70   7000        9\n\
+                        total  -   -               -      -       75   7500        9\n";
         assert_eq!(TABLES[0].text(&rows.iter().collect::<Vec<_>>()), expected);
         let mut line = json!({ "line": 1, "tx_packets": 5 });
         named(&mut line, &nodes);

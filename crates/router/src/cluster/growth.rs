@@ -260,7 +260,8 @@ impl Supervisor {
         let Some(i) = self.seats.iter().position(|seat| seat.node == to) else { return Ok(()) };
         self.orders += 1;
         let number = self.orders;
-        let order = Order { number, node, what, members: cluster.members(), others: others(cluster, to) };
+        let (members, rates) = (cluster.members(), cluster.rates_text());
+        let order = Order { number, node, what, members, others: others(cluster, to), rates };
         let name = cluster.name_of(to).to_owned();
         let seat = self.seats.get_mut(i);
         if let Some(Err(e)) = seat.map(|seat| seat.member.order(&order)) {

@@ -36,6 +36,8 @@ pub struct Order {
     pub members: Vec<usize>,
     /// The names of all other nodes then.
     pub others: Vec<String>,
+    /// Links of other rates than the rest then, as `ClusterSwitch` takes them.
+    pub rates: String,
 }
 
 /// What happens to another node.
@@ -147,6 +149,9 @@ impl Running {
 
     fn members(&self, order: &Order) -> Result<(), String> {
         let numbers: Vec<String> = order.members.iter().map(usize::to_string).collect();
-        self.router.write(SWITCH, "members", &numbers.join(" ")).map_err(|e| e.to_string())
+        // Before anything goes by a link it has its rate.
+        let write = |handler, text: &str| self.router.write(SWITCH, handler, text).map_err(|e| e.to_string());
+        write("rates", &order.rates)?;
+        write("members", &numbers.join(" "))
     }
 }

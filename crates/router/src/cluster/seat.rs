@@ -127,7 +127,7 @@ pub fn cables(cluster: &Cluster, seats: &mut [Seat]) -> io::Result<()> {
             let (from, to) = (seat.node, peer.node);
             let is_named =
                 cluster.nodes.get(from).and_then(|node| node.links.get(to)).is_some_and(Option::is_some);
-            if is_named || seat.laid.contains(&to) {
+            if is_named || seat.laid.contains(&to) || !cluster.are_joined(from, to) {
                 continue;
             }
             let names = [link_name(cluster, from, to), link_name(cluster, to, from)];

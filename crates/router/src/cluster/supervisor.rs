@@ -136,10 +136,9 @@ pub(super) fn links(cluster: &Cluster, places: &[Place], only: Option<usize>) ->
                 "{name}: its MTU is {mtu}, a link needs {needed}: ip link set {name} mtu {needed}"
             ));
         }
-        let missing = cluster
-            .members()
-            .into_iter()
-            .find(|to| *to != place.node && node.links.get(*to).is_none_or(Option::is_none));
+        let missing = cluster.members().into_iter().find(|to| {
+            cluster.are_joined(place.node, *to) && node.links.get(*to).is_none_or(Option::is_none)
+        });
         if let (Some(_), Some(to)) = (only, missing) {
             return Err(format!(
                 "node {} alone: the file must name the interface of its link to {}",

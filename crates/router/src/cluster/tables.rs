@@ -120,7 +120,7 @@ impl Offices {
             others: others(cluster, node),
             papers,
             lines: cluster.ports(),
-            all_lines: cluster.room() * cluster.ports(),
+            all_lines: cluster.all_lines(),
             candidacy: self.candidacy(cluster, node, address),
         })
     }

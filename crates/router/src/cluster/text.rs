@@ -44,25 +44,20 @@ pub fn link_name(cluster: &Cluster, node: usize, to: usize) -> String {
 /// leave by; `ClusterSwitch` brings them there, and sees to tags. Next hops and interfaces have lines as ports. What is for the router itself goes to the Linux of the control node.
 pub fn text(cluster: &Cluster, node: usize, incarnation: u8, lines: &[Port]) -> String {
     let mut text = format!("// Node {} of cluster {}.\n", name(cluster, node), cluster.name);
-    let numbers: Vec<String> = cluster.members().iter().map(usize::to_string).collect();
     let _ = write!(
         text,
-        "cluster :: ClusterSwitch(NODE {node}, NODES {nodes}, MEMBERS {members}, PORTS {ports}, LINE_RATE {rate}bps,{links}\n\
+        "cluster :: ClusterSwitch(NODE {node}, {shape}, PORTS {ports}, LINE_RATE {rate}bps,{links}\n\
          \x20 ORDER {order}, POLICY {policy}, CONTROL {control}, INCARNATION {incarnation}, HELLO {hello}us, INTERFACES main);\n",
-        nodes = cluster.room(),
-        members = numbers.join(" "),
-        ports = lines.len(),
+        shape = shape(cluster),
+        ports = cluster.ports(),
         rate = cluster.line_rate,
-        links = match cluster.link_rate {
-            0 => String::new(),
-            rate => format!(" LINK_RATE {rate}bps,"),
-        },
+        links = rates(cluster),
         order = cluster.order.name(),
         policy = cluster.policy.name(),
         control = cluster.control,
         hello = cluster.hello.as_micros(),
     );
-    let peers: Vec<usize> = (0..cluster.room()).filter(|peer| *peer != node).collect();
+    let peers = cluster.peers(node);
     for (i, peer) in peers.iter().enumerate() {
         let (what, device) = match name(cluster, *peer) {
             "" => (format!("node {peer}, which is not there yet"), LATER.to_owned()),
@@ -85,10 +80,35 @@ pub fn text(cluster: &Cluster, node: usize, incarnation: u8, lines: &[Port]) -> 
     if cluster.may_control(node) {
         text += &twins(cluster, node, lines.len() + peers.len());
     }
+    if lines.is_empty() {
+        text += "\n// A node without lines: nothing comes in here.\nIdle -> [0] cluster;\nIdle -> wrapped;\n";
+    }
     for (i, port) in lines.iter().enumerate() {
         text += &own_line(cluster, node, i, port);
     }
     text
+}
+
+/// How nodes are joined, and which there are.
+fn shape(cluster: &Cluster) -> String {
+    if let Some([radix, columns]) = cluster.fly {
+        return format!("FLY {radix} {columns}");
+    }
+    let numbers: Vec<String> = cluster.members().iter().map(usize::to_string).collect();
+    format!("NODES {}, MEMBERS {}", cluster.room(), numbers.join(" "))
+}
+
+/// What links carry, if the file says it: the same at all nodes, since each weighs relays by links that it does not have.
+fn rates(cluster: &Cluster) -> String {
+    let usual = match cluster.link_rate {
+        0 => String::new(),
+        rate => format!(" LINK_RATE {rate}bps,"),
+    };
+    let others = match cluster.rates_text() {
+        none if none.is_empty() => none,
+        rates => format!(" RATES {rates},"),
+    };
+    usual + &others
 }
 
 /// Binds the switch and its links to one worker, if there are several: what comes by a link stays in order only if nobody
@@ -136,7 +156,7 @@ fn own_line(cluster: &Cluster, node: usize, i: usize, port: &Port) -> String {
 /// The twins of all lines, at the control node; the first of their outputs of the switch has number `first`.
 fn twins(cluster: &Cluster, node: usize, first: usize) -> String {
     let mut text = String::from("\n// The lines' twins in Linux.\n");
-    for line in 0..cluster.room() * cluster.ports() {
+    for line in 0..cluster.all_lines() {
         let owner = line / cluster.ports().max(1);
         // Who may be elected gets them then.
         let is_later = cluster.etcd.is_some() || name(cluster, owner).is_empty();
@@ -157,6 +177,7 @@ fn twins(cluster: &Cluster, node: usize, first: usize) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::cluster::config::Node;
     use crate::config::Configuration;
     use crate::linux::{Extras, ReversePath};
 
@@ -198,6 +219,57 @@ mod tests {
             let bound =
                 "StaticThreadSched(cluster 0, from0 0, from1 0, from3 0, from4 0, from5 0, from6 0, from7 0)";
             assert_eq!(text.contains(bound), workers > 1, "{text}");
+        }
+    }
+
+    #[test]
+    fn all_nodes_know_what_links_carry() {
+        let file = concat!(env!("CARGO_MANIFEST_DIR"), "/../../deploy/cluster.toml");
+        let mut cluster = Cluster::load(file.as_ref()).unwrap();
+        cluster.link_rate = 60_000_000;
+        cluster.rates = [((0, 2), 10_000_000), ((1, 2), 20_000_000)].into();
+        for node in 0..4 {
+            let text = text(&cluster, node, 15, &[Port::idle("eth1", [2, 0, 0, 0, 0, 1])]);
+            let rates =
+                " LINE_RATE 100000000bps, LINK_RATE 60000000bps, RATES 0 2 10000000bps 1 2 20000000bps,\n";
+            assert!(text.contains(rates), "{text}");
+            Configuration::of_text("node", text).unwrap().check_elements(1).unwrap();
+        }
+    }
+
+    #[test]
+    fn nodes_of_a_fly_have_the_links_that_it_has() {
+        let file = concat!(env!("CARGO_MANIFEST_DIR"), "/../../deploy/cluster.toml");
+        let mut cluster = Cluster::load(file.as_ref()).unwrap();
+        cluster.fly = Some([2, 2]);
+        cluster
+            .nodes
+            .extend(["e", "f", "g", "h"].map(|name| Node { name: name.to_owned(), ..Node::default() }));
+        for node in 0..8 {
+            let line = Port::idle("eth1", [2, 0, 0, 0, 0, 1]);
+            let lines = if node < 4 { vec![line] } else { Vec::new() };
+            let text = text(&cluster, node, 15, &lines);
+            Configuration::of_text("node", text.clone()).unwrap().check_elements(1).unwrap();
+            let count = |class: &str| text.matches(class).count();
+            let twins = if node == 0 { 4 } else { 0 };
+            assert_eq!(count("FromDPDKDevice("), lines.len() + 3 + twins, "{text}");
+            assert_eq!(
+                (count("DPDKDevice(-"), count("Idle -> ")),
+                (0, if node < 4 { 0 } else { 2 }),
+                "{text}"
+            );
+            let start = format!("ClusterSwitch(NODE {node}, FLY 2 2, PORTS 1, LINE_RATE 100000000bps,\n");
+            assert!(text.contains(&start), "{text}");
+            let peers =
+                [[4, 5, 6], [4, 5, 7], [4, 6, 7], [5, 6, 7], [0, 1, 2], [0, 1, 3], [0, 2, 3], [1, 2, 3]]
+                    [node];
+            for peer in 0..8 {
+                assert_eq!(
+                    count(&format!("from{peer} :: ")),
+                    usize::from(peers.contains(&peer)),
+                    "{peer}\n{text}"
+                );
+            }
         }
     }
 

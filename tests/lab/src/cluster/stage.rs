@@ -1,4 +1,4 @@
-//! A running cluster of four nodes, a fifth that may come, and a host behind each.
+//! A running cluster of four nodes, a fifth that may come, and a host behind each; or a 2-ary 2-fly with as many hosts.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -28,6 +28,8 @@ pub const START: Duration = Duration::from_secs(120);
 pub const NODES: [&str; 4] = ["a", "b", "c", "d"];
 /// A fifth, which may come later; its port and its host are there.
 pub const FIFTH: &str = "e";
+/// Four more without lines, in a 2-ary 2-fly.
+pub const BEHIND: [&str; 4] = ["w", "x", "y", "z"];
 /// Ports and hosts.
 const PORTS: usize = 5;
 
@@ -48,25 +50,32 @@ pub struct Stage {
     pub etcd: Option<Etcd>,
     /// In the cluster's file: of all, and of each node.
     settings: [String; 2],
+    /// Nodes without lines.
+    behind: &'static [&'static str],
 }
 
 impl Stage {
     /// Starts the cluster, with these settings in its file, and waits until all nodes forward.
     pub fn new(settings: &str) -> Result<Stage> {
-        Stage::with([settings, ""], false)
+        Stage::with([settings, ""], &[], false)
     }
 
     /// The same with settings for each node, too.
     pub fn of_nodes(settings: &str, of_each: &str) -> Result<Stage> {
-        Stage::with([settings, of_each], false)
+        Stage::with([settings, of_each], &[], false)
+    }
+
+    /// The four nodes with lines of a 2-ary 2-fly, and the four behind them; perhaps with an etcd.
+    pub fn fly(settings: &str, is_elected: bool) -> Result<Stage> {
+        Stage::with([&format!("topology = 'fly 2 2'\n{settings}"), ""], &BEHIND, is_elected)
     }
 
     /// The same with an etcd in the Linux of the nodes, by which their control node is elected.
     pub fn elected(settings: &str) -> Result<Stage> {
-        Stage::with([settings, ""], true)
+        Stage::with([settings, ""], &[], true)
     }
 
-    fn with(settings: [&str; 2], is_elected: bool) -> Result<Stage> {
+    fn with(settings: [&str; 2], behind: &'static [&str], is_elected: bool) -> Result<Stage> {
         let settings = settings.map(str::to_owned);
         let inside = Namespace::unique("control")?;
         let ports: Vec<String> = (1..=PORTS).map(|n| format!("port{n}")).collect();
@@ -75,16 +84,17 @@ impl Stage {
         let directory = tempfile::tempdir().map_err(|error| Error::new(error.to_string()))?;
         let name = unique_prefix();
         let file = directory.path().join("cluster.toml");
-        fs::write(&file, text(&name, &settings, &NODES)).cannot(|| format!("write {}", file.display()))?;
+        fs::write(&file, text(&name, &settings, &NODES, behind))
+            .cannot(|| format!("write {}", file.display()))?;
         let etcd = is_elected.then(|| Etcd::start(&inside, directory.path())).transpose()?;
-        let supervisor = supervisor(&inside, directory.path(), is_elected)?;
-        Ok(Stage { hosts, inside, directory, name, supervisor, etcd, settings })
+        let supervisor = supervisor(&inside, directory.path(), NODES.len() + behind.len(), is_elected)?;
+        Ok(Stage { hosts, inside, directory, name, supervisor, etcd, settings, behind })
     }
 
     /// The cluster's file, for so many nodes.
     pub fn file(&self, nodes: usize) -> String {
         let all: Vec<&str> = NODES.into_iter().chain([FIFTH]).take(nodes).collect();
-        text(&self.name, &self.settings, &all)
+        text(&self.name, &self.settings, &all, self.behind)
     }
 
     /// Writes the cluster's file anew, and has it read; what the command printed.
@@ -96,7 +106,8 @@ impl Stage {
 
     /// Starts the cluster again after its end.
     pub fn start_again(&mut self) -> Result<()> {
-        self.supervisor = supervisor(&self.inside, self.directory.path(), self.etcd.is_some())?;
+        let nodes = NODES.len() + self.behind.len();
+        self.supervisor = supervisor(&self.inside, self.directory.path(), nodes, self.etcd.is_some())?;
         Ok(())
     }
 
@@ -256,7 +267,7 @@ impl Stage {
         let printed = self.supervisor.printed()?;
         let mut checks = vec![Check::same("how the cluster ended", "exit status: 0", status)];
         let fifth = printed.contains(&format!(": node {FIFTH} is process ")).then_some(FIFTH);
-        for node in NODES.into_iter().chain(fifth) {
+        for node in NODES.into_iter().chain(fifth).chain(self.behind.iter().copied()) {
             let start = format!("{node}: routebricks: stopped: ");
             let line = printed.lines().rev().find_map(|line| line.strip_prefix(&start)).unwrap_or_default();
             let missing = line.rsplit(", ").next().filter(|end| !end.is_empty()).unwrap_or("nothing said");
@@ -308,7 +319,7 @@ fn in_order(host: &Namespace) -> Result<()> {
     host.run("sh", &words).map(drop)
 }
 
-fn supervisor(inside: &Namespace, directory: &Path, is_elected: bool) -> Result<Process> {
+fn supervisor(inside: &Namespace, directory: &Path, nodes: usize, is_elected: bool) -> Result<Process> {
     let program = binary()?.display().to_string();
     let file = directory.join("cluster.toml").display().to_string();
     let mut words = ["cluster", "up", &file].map(str::to_owned).to_vec();
@@ -317,7 +328,7 @@ fn supervisor(inside: &Namespace, directory: &Path, is_elected: bool) -> Result<
         words.extend(["--etcd".to_owned(), format!("http://127.0.0.1:1,{}", Etcd::ENDPOINT)]);
     }
     let mut supervisor = Process::start(inside, "supervisor", &program, &words, directory)?;
-    supervisor.wait_for_line(": up: 4 nodes, 4 lines", START)?;
+    supervisor.wait_for_line(&format!(": up: {nodes} nodes, 4 lines"), START)?;
     Ok(supervisor)
 }
 
@@ -331,7 +342,7 @@ impl Drop for Stage {
     }
 }
 
-fn text(name: &str, [settings, of_each]: &[String; 2], nodes: &[&str]) -> String {
+fn text(name: &str, [settings, of_each]: &[String; 2], nodes: &[&str], behind: &[&str]) -> String {
     let mut text = format!(
         "[cluster]\nname = '{name}'\ncontrol = 'a'\neal = ['--no-huge', '--no-shconf', '--no-telemetry', '--no-pci', '-m', '256']\n{settings}\n"
     );
@@ -341,5 +352,6 @@ fn text(name: &str, [settings, of_each]: &[String; 2], nodes: &[&str]) -> String
              ports = [{{ name = 'ext{n}', device = 'port{n}', address = ['10.{n}.0.1/24', '2001:db8:{n}::1/64'] }}]\n{of_each}"
         );
     }
+    behind.iter().for_each(|node| text += &format!("[[node]]\nname = '{node}'\n{of_each}"));
     text
 }

@@ -11,7 +11,7 @@ use lab::{Error, Result};
 use crate::{LENGTH, RATE, TRIES, alone, routes_are_those_of_the_control_node};
 
 /// The first member that the command is given does not answer; what the file says does not count then.
-const SETTINGS: &str = "line_rate = '100M'\nhello = '50ms'\n\
+pub const SETTINGS: &str = "line_rate = '100M'\nhello = '50ms'\n\
                         [etcd]\nendpoints = ['http://127.0.0.1:1']\nttl = '2s'\nhold = '8s'\n";
 /// A route that Linux has again as soon as it can, and one that it does not get again.
 const KNOWN: &str = "10.9.0.1";

@@ -1,10 +1,12 @@
 //! What a cluster does only if its file asks for it: checks of sources, redirects, counts of routes, several workers.
 
 use super::{LENGTH, QUICK, RATE, alone};
-use lab::cluster::{LIMIT, NODES, Probe, Stage};
-use lab::netns;
+use lab::cluster::{FIFTH, LIMIT, NODES, Probe, Stage};
+use lab::netns::{self, succeed};
+use lab::routebricks::binary;
 use lab::wait::wait_until;
 use lab::{Error, Result, snmp};
+use serde_json::Value;
 use std::thread;
 use std::time::Duration;
 
@@ -87,5 +89,51 @@ fn nodes_with_several_workers_keep_the_order() -> Result<()> {
     assert!(seen.iter().all(|seen| (seen.again, seen.late) == (0, 0)), "{seen:?}\n{status}");
     assert!(seen.iter().all(|seen| seen.received * 10 > seen.sent * 9), "{seen:?}\n{status}");
     assert!(stage.relayed(None)? > before + 1000, "{status}");
+    stage.end()
+}
+
+/// A link of a node that comes is slower than the others: all nodes know it, also those that do not have it, and after a new start.
+#[test]
+fn all_nodes_know_which_links_are_slow() -> Result<()> {
+    if netns::skipped() {
+        return Ok(());
+    }
+    let _one = alone();
+    let stage = Stage::new(QUICK)?;
+    let rated = |rate: &str| {
+        let link = format!("name = '{FIFTH}'\nlinks = [{{ to = 'a', rate = '{rate}' }}]\n");
+        stage.file(5).replace(&format!("name = '{FIFTH}'\n"), &link)
+    };
+    stage.reload(&rated("10M"), &[])?;
+    let checked = stage.directory.path().join("cluster.toml").display().to_string();
+    let checked = succeed(netns::command(binary()?).args(["cluster", "check", &checked]))?;
+    let said = "5 nodes, 5 lines, internal links of 10 to 40 Mbit/s, which carry every traffic matrix up to 67 % of the lines\n";
+    assert!(checked.ends_with(said), "{checked}");
+    let as_it_is = || -> Result<()> {
+        stage.wait_for_all_links()?;
+        let all = stage.rows("links")?;
+        for row in &all {
+            let ends = [row["node"].as_str(), row["peer"].as_str()];
+            let is_slow = ends.contains(&Some("a")) && ends.contains(&Some(FIFTH));
+            assert_eq!(row["rate"], if is_slow { 10_000_000 } else { 40_000_000 }, "{row}");
+        }
+        wait_until("shares", LIMIT, || {
+            let shares = stage.rows("shares")?;
+            let of = |row: &&Value| row["node"] == "b" && row["to_node"] == "a";
+            let weights = shares.iter().filter(of).map(|row| row["weight"].as_u64());
+            // Directly, by c, by d, and by the fifth.
+            Ok((weights.eq([8, 4, 4, 1].map(Some))).then_some(()))
+        })
+    };
+    as_it_is()?;
+    stage.kill("b")?;
+    stage.start("b")?;
+    as_it_is()?;
+    stage.wait_for_ping(0, &Stage::host_address(4), true)?;
+    let refused = stage.reload(&rated("20M"), &[]).err().map(|error| error.to_string()).unwrap_or_default();
+    assert!(refused.contains("cannot change: the rate of the link between a and e"), "{refused}");
+    stage.reload(&stage.file(4), &[])?;
+    let rates = stage.rows("links")?.into_iter().all(|row| row["rate"] == 50_000_000);
+    assert!(rates, "{}", stage.typed(&["status"])?);
     stage.end()
 }

@@ -5,6 +5,7 @@
 mod election;
 mod extras;
 mod figures;
+mod fly;
 mod growth;
 mod page;
 mod vlans;
@@ -42,14 +43,7 @@ fn four_nodes_are_one_router() -> Result<()> {
     let _one = alone();
     let stage = Stage::new(QUICK)?;
     stage.wait_for_all_pings()?;
-    for (from, to) in Stage::pairs() {
-        // One hop, whose address is that of the port that the packet came in by.
-        let target = format!("10.{}.0.2", to + 1);
-        let printed = stage.hosts[from].run("traceroute", &["-n", "-q1", "-w5", "-m5", &target])?;
-        let hops: Vec<&str> =
-            printed.lines().skip(1).filter_map(|line| line.split_whitespace().nth(1)).collect();
-        assert_eq!(hops, [format!("10.{}.0.1", from + 1), target], "{printed}");
-    }
+    all_is_one_hop(&stage)?;
     // What the nodes forward does not pass Linux.
     let before = stage.sum("traffic", "packets", |row| row["way"] != "own")?;
     let printed = stage.hosts[1].run("ping", &["-n", "-c200", "-i0.005", "-q", "10.3.0.2"])?;
@@ -61,6 +55,18 @@ fn four_nodes_are_one_router() -> Result<()> {
     routes_are_those_of_the_control_node(&stage)?;
     tcp_between_all_pairs_at_once(&stage)?;
     stage.end()
+}
+
+/// The router is one hop, whose address is that of the port that the packet came in by.
+fn all_is_one_hop(stage: &Stage) -> Result<()> {
+    for (from, to) in Stage::pairs() {
+        let target = Stage::host_address(to);
+        let printed = stage.hosts[from].run("traceroute", &["-n", "-q1", "-w5", "-m5", &target])?;
+        let hops: Vec<&str> =
+            printed.lines().skip(1).filter_map(|line| line.split_whitespace().nth(1)).collect();
+        assert_eq!(hops, [format!("10.{}.0.1", from + 1), target], "{printed}");
+    }
+    Ok(())
 }
 
 /// What Linux of the control node is told holds for all nodes.

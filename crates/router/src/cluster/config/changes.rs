@@ -37,6 +37,9 @@ impl Changes {
                 node.name
             ));
         }
+        if new.fly.is_some() && old.fly == new.fly && !(changes.gone.is_empty() && changes.new.is_empty()) {
+            changes.fixed.push("the nodes of a fly".to_owned());
+        }
         if old.etcd.is_none() && changes.gone.contains(&old.control) {
             changes.fixed.push(format!("the control node, {}", old.name_of(old.control)));
         }
@@ -58,6 +61,11 @@ impl Changes {
             for to in stay.iter().filter(differs) {
                 let (from, to) = (new.name_of(*from), new.name_of(*to));
                 self.fixed.push(format!("the interface of {from} that leads to {to}"));
+            }
+            let ends = stay.iter().map(|to| (*from, *to)).filter(|(from, to)| from < to);
+            for (from, to) in ends.filter(|ends| old.rates.get(ends) != new.rates.get(ends)) {
+                let (from, to) = (new.name_of(from), new.name_of(to));
+                self.fixed.push(format!("the rate of the link between {from} and {to}"));
             }
         }
     }
@@ -106,6 +114,7 @@ fn settings(old: &Cluster, new: &Cluster) -> Vec<String> {
         ("redirects", old.extras.redirects == new.extras.redirects),
         ("count_routes", old.extras.counts == new.extras.counts),
         ("eal", old.eal == new.eal),
+        ("topology", old.fly == new.fly),
         ("listen", old.listen == new.listen),
         ("authority", old.authority == new.authority),
         ("etcd", old.etcd == new.etcd),

@@ -1,5 +1,6 @@
 //! What names must be, and how nodes fit together.
 
+use super::joins::{self, count};
 use super::read::{LinkText, NodeText, Word};
 use super::{Cluster, Node};
 use crate::toml_file::{Reader, repeated};
@@ -33,7 +34,13 @@ pub fn nodes(reader: &mut Reader, cluster: &mut Cluster, nodes: Vec<NodeText>, c
         .collect();
     unique(reader, "node", &names);
     let end = nodes.last().map_or(0..0, |node| node.at.clone());
-    if nodes.len() < 2 {
+    if let Some([radix, columns]) = cluster.fly {
+        if nodes.len() != cluster.room() {
+            let message =
+                format!("a fly {radix} {columns} has {} nodes, not {}", cluster.room(), nodes.len());
+            reader.mistake(end, message);
+        }
+    } else if nodes.len() < 2 {
         reader.mistake(end, "a cluster has at least two nodes");
     } else if nodes.len() > MOST_NODES {
         reader.mistake(end, format!("a full mesh has at most {MOST_NODES} nodes"));
@@ -41,36 +48,56 @@ pub fn nodes(reader: &mut Reader, cluster: &mut Cluster, nodes: Vec<NodeText>, c
     let names: Vec<String> = names.into_iter().map(|(name, _)| name).collect();
     let numbers = numbers(reader, cluster, &nodes);
     if let Some(control) = control {
-        match names.iter().position(|name| *name == control.text) {
-            Some(place) => {
-                cluster.control = numbers.get(place).copied().unwrap_or(0);
-                if nodes.get(place).is_some_and(|node| node.spectator) {
-                    reader.mistake(
-                        control.at,
-                        format!("node `{}` cannot be the control node: it is no `candidate`", control.text),
-                    );
-                }
-            }
-            None => reader.unknown(control.at, &control.text, "node", names.iter().map(String::as_str)),
-        }
+        control_node(reader, cluster, &nodes, (&names, &numbers), control);
     }
     lines(reader, &nodes);
+    joins::ports(reader, cluster, &nodes, &numbers);
     let devices: Vec<Vec<Option<String>>> = (nodes.iter())
         .map(|node| links(reader, node, node.links.as_deref().unwrap_or_default(), &names))
         .collect();
     both_ends(reader, &nodes, &devices);
+    joins::links(reader, cluster, &nodes, &numbers);
+    joins::rates(reader, cluster, &nodes, &numbers);
     let count = numbers.iter().max().map_or(0, |last| last + 1);
     cluster.nodes = vec![Node { links: vec![None; count], ..Node::default() }; count];
     for ((node, devices), number) in nodes.into_iter().zip(devices).zip(&numbers) {
         let Some(place) = cluster.nodes.get_mut(*number) else { continue };
         place.name = node.name.map_or(String::new(), |name| name.text);
-        place.lines = node.ports.into_iter().map(|port| port.line).collect();
+        place.lines = node.ports.into_iter().flatten().map(|port| port.line).collect();
         (place.certificate, place.key) = (node.certificate, node.key);
-        (place.listen, place.spectator) = (node.listen, node.spectator);
+        (place.listen, place.spectator) = (node.listen, matches!(node.candidate, Some((false, _))));
         (place.workers, place.cpus) = (node.workers, node.cpus);
         for (device, to) in devices.into_iter().zip(&numbers) {
             place.links.get_mut(*to).into_iter().for_each(|link| link.clone_from(&device));
         }
+    }
+}
+
+/// Looks for the control node, which must be one that can be it.
+fn control_node(
+    reader: &mut Reader,
+    cluster: &mut Cluster,
+    nodes: &[NodeText],
+    (names, numbers): (&[String], &[usize]),
+    control: Word,
+) {
+    match names.iter().position(|name| *name == control.text) {
+        Some(place) => {
+            cluster.control = numbers.get(place).copied().unwrap_or(0);
+            let is_spectator = |node: &NodeText| matches!(node.candidate, Some((false, _)));
+            let why = match nodes.get(place).is_some_and(is_spectator) {
+                true => Some("it is no `candidate`"),
+                false if cluster.has_lines(cluster.control) => None,
+                false => Some("it has no ports"),
+            };
+            if let Some(why) = why {
+                reader.mistake(
+                    control.at,
+                    format!("node `{}` cannot be the control node: {why}", control.text),
+                );
+            }
+        }
+        None => reader.unknown(control.at, &control.text, "node", names.iter().map(String::as_str)),
     }
 }
 
@@ -82,6 +109,15 @@ fn numbers(reader: &mut Reader, cluster: &Cluster, nodes: &[NodeText]) -> Vec<us
     let texts: Vec<String> = numbers.iter().map(usize::to_string).collect();
     for (again, first) in repeated(&texts) {
         reader.twice(&format!("number {}", texts[again]), at(&nodes[again]), at(&nodes[first]));
+    }
+    if cluster.fly.is_some() {
+        let beyond = numbers
+            .iter()
+            .zip(nodes)
+            .filter(|(number, node)| **number >= cluster.room() && node.number.is_some());
+        for (number, node) in beyond {
+            reader.mistake(at(node), format!("there is no node {number} in this fly: they begin with 0"));
+        }
     }
     let most = if cluster.max_nodes == 0 { MOST_NODES } else { cluster.max_nodes };
     let beyond = numbers.iter().zip(nodes).find(|(number, _)| **number >= most);
@@ -101,30 +137,23 @@ fn unique(reader: &mut Reader, what: &str, names: &[(String, Range<usize>)]) {
     }
 }
 
-/// Lines have names of their own in the whole cluster, and devices in their node; all nodes have as many.
+/// Lines have names of their own in the whole cluster, and devices in their node.
 fn lines(reader: &mut Reader, nodes: &[NodeText]) {
-    let ports = nodes.iter().flat_map(|node| &node.ports);
+    let ports = nodes.iter().flat_map(|node| node.ports.iter().flatten());
     let named = |port: &super::read::PortText| Some((port.line.name.clone(), port.name.clone()?));
     unique(reader, "port", &ports.filter_map(named).collect::<Vec<_>>());
     for node in nodes {
-        let ports =
-            node.ports.iter().filter_map(|port| Some((port.line.device.clone(), port.device.clone()?)));
+        let ports = node
+            .ports
+            .iter()
+            .flatten()
+            .filter_map(|port| Some((port.line.device.clone(), port.device.clone()?)));
         let links = node.links.iter().flatten().filter_map(|link| link.device.as_ref());
         let links = links.map(|word| (word.text.clone(), word.at.clone()));
         unique(reader, "device", &ports.chain(links).collect::<Vec<_>>());
-        if node.ports.len() > MOST_LINES {
+        if count(node) > MOST_LINES {
             reader.mistake(node.at.clone(), format!("a node has at most {MOST_LINES} ports"));
         }
-    }
-    let Some(first) = nodes.first() else { return };
-    if first.ports.is_empty() {
-        reader.mistake(first.at.clone(), "a node has at least one port");
-    }
-    for node in nodes.iter().filter(|node| node.ports.len() != first.ports.len()) {
-        let message =
-            format!("all nodes have as many ports: {}, not {}", first.ports.len(), node.ports.len());
-        let note = reader.span(first.at.clone());
-        reader.note(Diagnostic::error(reader.span(node.at.clone()), message).note(note, "as this one"));
     }
 }
 

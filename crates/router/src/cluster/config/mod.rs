@@ -9,12 +9,13 @@
 //! [[node]]
 //! name = "a"
 //! ports = [{ name = "ext0", device = "eth1", address = ["192.0.2.1/24"] }]
-//! links = [{ to = "b", device = "eth2" }]
+//! links = [{ to = "b", device = "eth2", rate = "5G" }]
 //! ```
 
 mod changes;
 mod check;
 mod etcd;
+mod joins;
 mod read;
 mod words;
 
@@ -28,13 +29,15 @@ pub use words::{Address, Named, Order, Policy};
 use crate::config::Reported;
 use crate::linux::Extras;
 use crate::toml_file;
+use cluster::shares::Links;
 use cluster::topology::Topology;
 use lang::Diagnostic;
+use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// A cluster that is a full mesh of nodes with as many lines each.
+/// A cluster of nodes with as many lines each: all of a full mesh, those of the first column of a k-ary n-fly.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Cluster {
     /// What it is called, also in the names of files.
@@ -45,6 +48,8 @@ pub struct Cluster {
     pub line_rate: u64,
     /// What each internal link carries, in bits per second; 0 = what every matrix needs.
     pub link_rate: u64,
+    /// Links that carry something else, both ways: the numbers of the nodes at their ends, the lower one first.
+    pub rates: BTreeMap<(usize, usize), u64>,
     /// What order packets are kept in.
     pub order: Order,
     /// Which rule chooses paths.
@@ -65,6 +70,8 @@ pub struct Cluster {
     pub max_nodes: usize,
     /// Where the control node is elected; without it, it is always the same.
     pub etcd: Option<Etcd>,
+    /// k and n, if the nodes are a k-ary n-fly; else they are a full mesh.
+    pub fly: Option<[u16; 2]>,
     /// The nodes by number. Those without a name do not exist.
     pub nodes: Vec<Node>,
 }
@@ -159,7 +166,7 @@ impl Cluster {
     /// Whether a node is, or can become, the control node.
     pub fn may_control(&self, node: usize) -> bool {
         match (&self.etcd, self.nodes.get(node)) {
-            (Some(_), Some(of)) => of.exists() && !of.spectator,
+            (Some(_), Some(of)) => of.exists() && !of.spectator && self.has_lines(node),
             _ => node == self.control,
         }
     }
@@ -179,14 +186,53 @@ impl Cluster {
         self.nodes.get(node).map_or("", |node| &node.name)
     }
 
+    /// How nodes are joined, if there are as many as may be.
+    fn topology(&self, nodes: usize) -> Option<Topology> {
+        match self.fly {
+            Some([radix, columns]) => Topology::fly(radix, columns).ok(),
+            None => Topology::mesh(u16::try_from(nodes).ok()?).ok(),
+        }
+    }
+
+    /// Whether a node has external ports.
+    pub fn has_lines(&self, node: usize) -> bool {
+        self.fly.is_none() || self.topology(0).is_some_and(|fly| node < fly.edge_nodes().into())
+    }
+
+    /// Whether there is a link between two nodes, if both are there.
+    pub fn are_joined(&self, a: usize, b: usize) -> bool {
+        let [Ok(from), Ok(to)] = [a, b].map(u16::try_from) else { return false };
+        match self.topology(0).filter(|_| self.fly.is_some()) {
+            None => a != b,
+            Some(fly) if from.max(to) >= fly.nodes() => false,
+            Some(fly) => fly.link_to(from, to).or(fly.link_to(to, from)).is_some(),
+        }
+    }
+
+    /// The nodes that a node has links to, also those that may come.
+    pub fn peers(&self, node: usize) -> Vec<usize> {
+        (0..self.room()).filter(|peer| self.are_joined(node, *peer)).collect()
+    }
+
+    /// Lines of all nodes that the cluster may come to have.
+    pub fn all_lines(&self) -> usize {
+        (0..self.room()).filter(|node| self.has_lines(*node)).count() * self.ports()
+    }
+
     /// All nodes that the cluster may come to have are numbered below this.
     pub fn room(&self) -> usize {
+        if let Some(fly) = self.topology(0).filter(|_| self.fly.is_some()) {
+            return fly.nodes().into();
+        }
         if self.max_nodes == 0 { self.nodes.len().max(Cluster::USUAL_ROOM) } else { self.max_nodes }
     }
 
     /// Has a node as another cluster has it, which may be not at all, with its links.
     pub fn take(&mut self, other: &Cluster, node: usize) {
         let count = self.nodes.len().max(other.nodes.len());
+        let has = |(a, b): &(usize, usize)| *a == node || *b == node;
+        self.rates.retain(|ends, _| !has(ends));
+        self.rates.extend(other.rates.iter().filter(|(ends, _)| has(ends)));
         self.nodes.resize_with(count, Node::default);
         self.nodes.iter_mut().for_each(|node| node.links.resize(count, None));
         let nobody = Node::default();
@@ -201,7 +247,7 @@ impl Cluster {
         }
     }
 
-    /// Lines of each node.
+    /// Lines of each node that has lines.
     pub fn ports(&self) -> usize {
         self.there().next().map_or(0, |(_, node)| node.lines.len())
     }
@@ -214,13 +260,45 @@ impl Cluster {
         })
     }
 
-    /// What each internal link carries, in bits per second: as the file says, or 2sR/N.
+    /// What each internal link carries that has no rate of its own, in bits per second: as the file says, or 2sR/N, in a
+    /// k-ary n-fly 2sR/k.
     pub fn link_rate(&self) -> u64 {
         let needed = || {
-            let mesh = Topology::mesh(u16::try_from(self.there().count()).ok()?).ok()?;
-            Some(mesh.link_rate(self.line_rate, u8::try_from(self.ports()).ok()?))
+            let topology = self.topology(self.there().count())?;
+            Some(topology.link_rate(self.line_rate, u8::try_from(self.ports()).ok()?))
         };
         if self.link_rate == 0 { needed().unwrap_or(0) } else { self.link_rate }
+    }
+
+    /// The slowest and the fastest of the internal links, in bits per second.
+    pub fn link_rates(&self) -> [u64; 2] {
+        let ends = self.members().into_iter().flat_map(|a| self.members().into_iter().map(move |b| (a, b)));
+        let rates = ends.filter(|(a, b)| a < b && self.are_joined(*a, *b));
+        let rates: Vec<u64> =
+            rates.map(|ends| self.rates.get(&ends).copied().unwrap_or(self.link_rate())).collect();
+        [rates.iter().min(), rates.iter().max()].map(|rate| rate.copied().unwrap_or(0))
+    }
+
+    /// Links of other rates than the rest, as `ClusterSwitch` takes them.
+    pub fn rates_text(&self) -> String {
+        let one = |((a, b), rate): (&(usize, usize), &u64)| format!("{a} {b} {rate}bps");
+        self.rates.iter().map(one).collect::<Vec<_>>().join(" ")
+    }
+
+    /// What load, as a part of a line's rate, passes without loss whatever the traffic matrix, if links carry what they should; it
+    /// is known of a full mesh.
+    pub fn permitted_load(&self) -> Option<f64> {
+        let members = self.members();
+        let topology = self.topology(members.len()).filter(Topology::is_mesh)?;
+        let mut links = Links::new(topology, self.link_rate());
+        let place = |number: &usize| members.iter().position(|member| member == number);
+        for ((a, b), rate) in &self.rates {
+            let (a, b) = (u16::try_from(place(a)?).ok()?, u16::try_from(place(b)?).ok()?);
+            // In a full mesh a link has the number of the node that it leads to.
+            links.set(a, b, *rate);
+            links.set(b, a, *rate);
+        }
+        links.guaranteed_load(self.line_rate.saturating_mul(self.ports() as u64))
     }
 
     /// The MTU that internal links must have, in bytes.

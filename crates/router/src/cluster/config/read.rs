@@ -1,6 +1,6 @@
 //! From the text to values, each with its place where the later checks need that.
 
-use super::words::{Named, duration, mac, rate};
+use super::words::{Named, duration, mac, rate, topology};
 use super::{Address, Cluster, Line, Order, Policy, check, etcd};
 use crate::cli::{MOST_WORKERS, processors};
 use crate::linux::ReversePath;
@@ -33,7 +33,7 @@ const CLUSTER: [&str; 16] = [
 const NODE: [&str; 10] =
     ["name", "number", "ports", "links", "workers", "cpus", "certificate", "key", "listen", "candidate"];
 const PORT: [&str; 4] = ["name", "device", "mac", "address"];
-const LINK: [&str; 2] = ["to", "device"];
+const LINK: [&str; 3] = ["to", "device", "rate"];
 
 /// All settings there are, by table.
 #[cfg(test)]
@@ -54,13 +54,15 @@ pub struct NodeText {
     pub name: Option<Word>,
     /// Its number, if the text says it, and where.
     pub number: Option<(usize, Range<usize>)>,
-    pub ports: Vec<PortText>,
+    /// Ports, if the text says anything about them.
+    pub ports: Option<Vec<PortText>>,
     /// Links, if the text says anything about them.
     pub links: Option<Vec<LinkText>>,
     pub certificate: Option<PathBuf>,
     pub key: Option<PathBuf>,
     pub listen: Option<SocketAddr>,
-    pub spectator: bool,
+    /// Whether it can be elected, if the text says it, and where.
+    pub candidate: Option<(bool, Range<usize>)>,
     pub workers: Option<u16>,
     pub cpus: Vec<usize>,
 }
@@ -77,6 +79,8 @@ pub struct LinkText {
     pub at: Range<usize>,
     pub to: Option<Word>,
     pub device: Option<Word>,
+    /// Bits per second, and where it stands.
+    pub rate: Option<(u64, Range<usize>)>,
 }
 
 /// Reads the whole file.
@@ -136,17 +140,17 @@ fn general(reader: &mut Reader, value: &Value<'_>, cluster: &mut Cluster) -> Opt
             "eal" => cluster.eal = reader.words("eal", value).into_iter().map(|(word, _)| word).collect(),
             "listen" => cluster.listen = reader.word("listen", value, listen),
             "authority" => cluster.authority = file(reader, "authority", value),
-            "topology" => {
-                let mesh = |text: &str| {
-                    if text == "mesh" {
-                        Ok(())
-                    } else {
-                        Err("\"mesh\": nothing else can be run yet".to_owned())
-                    }
-                };
-                reader.word("topology", value, mesh);
-            }
+            "topology" => cluster.fly = reader.word("topology", value, topology).flatten(),
             name => reader.unknown(key.span(), name, "setting of a cluster", CLUSTER),
+        }
+    }
+    if cluster.fly.is_some() {
+        // Its nodes are as many as they are, and there is no choice of ways that could differ.
+        for (key, value) in
+            table.iter().filter(|(key, _)| ["max_nodes", "policy"].contains(&&**key.get_ref()))
+        {
+            let message = format!("`{}` is for a full mesh, not for a fly", key.get_ref());
+            reader.mistake(key.span().start..value.span().end, message);
         }
     }
     let lacks = ["name", "control", "line_rate"].into_iter().filter(|name| !table.contains_key(*name));
@@ -163,12 +167,12 @@ fn node(reader: &mut Reader, value: &Value<'_>) -> Option<NodeText> {
         at: at.clone(),
         name: None,
         number: None,
-        ports: Vec::new(),
+        ports: None,
         links: None,
         certificate: None,
         key: None,
         listen: None,
-        spectator: false,
+        candidate: None,
         workers: None,
         cpus: Vec::new(),
     };
@@ -184,7 +188,7 @@ fn node(reader: &mut Reader, value: &Value<'_>) -> Option<NodeText> {
             }
             "ports" => {
                 let all = reader.array("ports", "an array of tables", value);
-                node.ports = all.iter().filter_map(|value| port(reader, value)).collect();
+                node.ports = Some(all.iter().filter_map(|value| port(reader, value)).collect());
             }
             "links" => {
                 let all = reader.array("links", "an array of tables", value);
@@ -199,7 +203,7 @@ fn node(reader: &mut Reader, value: &Value<'_>) -> Option<NodeText> {
             "key" => node.key = file(reader, "key", value),
             "listen" => node.listen = reader.word("listen", value, listen),
             "candidate" => match value.get_ref().as_bool() {
-                Some(is) => node.spectator = !is,
+                Some(is) => node.candidate = Some((is, value.span())),
                 None => reader.wrong_type("candidate", "true or false", value),
             },
             name => reader.unknown(key.span(), name, "setting of a node", NODE),
@@ -211,10 +215,7 @@ fn node(reader: &mut Reader, value: &Value<'_>) -> Option<NodeText> {
         }
     }
     if !table.contains_key("name") {
-        reader.mistake(at.clone(), "this node lacks `name`");
-    }
-    if !table.contains_key("ports") {
-        reader.mistake(at, "this node lacks `ports`");
+        reader.mistake(at, "this node lacks `name`");
     }
     Some(node)
 }
@@ -249,16 +250,20 @@ fn port(reader: &mut Reader, value: &Value<'_>) -> Option<PortText> {
 
 fn link(reader: &mut Reader, value: &Value<'_>) -> Option<LinkText> {
     let table = table(reader, "a link", value)?;
-    let mut link = LinkText { at: value.span(), to: None, device: None };
+    let mut link = LinkText { at: value.span(), to: None, device: None, rate: None };
     for (key, value) in table {
         match key.get_ref().as_ref() {
             "to" => link.to = word(reader, "to", value),
             "device" => link.device = interface(reader, "device", value),
+            "rate" => link.rate = reader.word("rate", value, rate).map(|rate| (rate, value.span())),
             name => reader.unknown(key.span(), name, "setting of a link", LINK),
         }
     }
-    for name in LINK.into_iter().filter(|name| !table.contains_key(*name)) {
-        reader.mistake(value.span(), format!("this link lacks `{name}`"));
+    if !table.contains_key("to") {
+        reader.mistake(value.span(), "this link lacks `to`");
+    }
+    if !["device", "rate"].into_iter().any(|name| table.contains_key(name)) {
+        reader.mistake(value.span(), "this link lacks `device` or `rate`");
     }
     Some(link)
 }

@@ -1,5 +1,7 @@
 //! Values that are words in the file.
 
+use super::check::MOST_NODES;
+use cluster::topology::Topology;
 use std::fmt;
 use std::net::IpAddr;
 use std::str::FromStr;
@@ -89,9 +91,9 @@ impl fmt::Display for Address {
     }
 }
 
-/// `10G`, `2.5G`, `100M`, `64k`, `1000`: bits per second.
+/// `10G`, `2.5G`, `100M`, `64k`, `8000`: bits per second. `ClusterSwitch` takes no less than a kilobyte per second.
 pub fn rate(text: &str) -> Result<u64, String> {
-    let wrong = || "a rate in bits per second, from 1k to 100T, such as 10G or 2.5M".to_owned();
+    let wrong = || "a rate in bits per second, from 8k to 100T, such as 10G or 2.5M".to_owned();
     let units = [('k', 1_000), ('M', 1_000_000), ('G', 1_000_000_000), ('T', 1_000_000_000_000u64)];
     let unit = units.iter().find_map(|(unit, value)| Some((text.strip_suffix(*unit)?, *value)));
     let (number, unit) = unit.unwrap_or((text, 1));
@@ -103,7 +105,26 @@ pub fn rate(text: &str) -> Result<u64, String> {
     let scale = 10u128.pow(part.len() as u32);
     let figure = |text: &str| text.parse::<u128>().unwrap_or(u128::MAX >> 64);
     let bits = (figure(whole) * scale + figure(part)) * u128::from(unit) / scale;
-    u64::try_from(bits).ok().filter(|rate| (1_000..=100_000_000_000_000).contains(rate)).ok_or_else(wrong)
+    u64::try_from(bits).ok().filter(|rate| (8_000..=100_000_000_000_000).contains(rate)).ok_or_else(wrong)
+}
+
+/// `mesh`, or `fly 2 2`: k and n.
+pub fn topology(text: &str) -> Result<Option<[u16; 2]>, String> {
+    let wrong = || "mesh, or such as fly 4 2: links out of each node, from 2, and columns, from 2".to_owned();
+    let words: Vec<&str> = text.split(' ').collect();
+    let figure = |text: &str| text.parse().ok().filter(|number| *number >= 2);
+    match words[..] {
+        ["mesh"] => Ok(None),
+        ["fly", radix, columns] => {
+            let fly = [figure(radix).ok_or_else(wrong)?, figure(columns).ok_or_else(wrong)?];
+            let nodes = Topology::fly(fly[0], fly[1]).map_or(usize::MAX, |fly| fly.nodes().into());
+            if nodes > MOST_NODES {
+                return Err(format!("of at most {MOST_NODES} nodes: a k-ary n-fly has n · kⁿ"));
+            }
+            Ok(Some(fly))
+        }
+        _ => Err(wrong()),
+    }
 }
 
 /// `3ms`, `50us`, `1s`; nanoseconds.
@@ -132,14 +153,37 @@ mod tests {
             ("10G", 10_000_000_000),
             ("2.5M", 2_500_000),
             ("64k", 64_000),
-            ("1000", 1000),
+            ("8000", 8000),
             ("0.1T", 100_000_000_000),
         ];
         for (text, bits) in all {
             assert_eq!(rate(text), Ok(bits), "{text}");
         }
-        for text in ["", "G", "10g", "1.G", ".5G", "-1M", "999", "101T", "1e9", "9999999999999999999G", "0"] {
+        for text in ["", "G", "10g", "1.G", ".5G", "-1M", "7999", "101T", "1e9", "9999999999999999999G", "0"]
+        {
             assert!(rate(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn topologies() {
+        assert_eq!(
+            ["mesh", "fly 2 2", "fly 8 2"].map(topology),
+            [Ok(None), Ok(Some([2, 2])), Ok(Some([8, 2]))]
+        );
+        for text in [
+            "",
+            "fly",
+            "fly 2",
+            "fly 1 2",
+            "fly 4 1",
+            "fly 2 2 2",
+            "fly  2 2",
+            "fly 12 2",
+            "fly 2 99",
+            "Mesh",
+        ] {
+            assert!(topology(text).is_err(), "{text}");
         }
     }
 

@@ -1,0 +1,121 @@
+//! A 2-ary 2-fly: four nodes with lines, four behind them, each with two links out and two in.
+
+use super::{LENGTH, QUICK, all_is_one_hop, alone, election, routes_are_those_of_the_control_node};
+use lab::cluster::{LIMIT, NODES, Probe, Stage};
+use lab::netns::{self, missing_program};
+use lab::wait::wait_until;
+use lab::{Error, Result};
+use serde_json::Value;
+use std::thread;
+use std::time::Duration;
+
+/// Packets a second: a few of what lines carry.
+const RATE: u32 = 500;
+
+#[test]
+fn eight_nodes_of_a_fly_are_one_router() -> Result<()> {
+    if netns::skipped() {
+        return Ok(());
+    }
+    let _one = alone();
+    let stage = Stage::fly(QUICK, false)?;
+    stage.wait_for_all_pings()?;
+    stage.wait_for_all_links()?;
+    // Those of each node go to the two rows that it can reach, or come from there: one neighbour is both.
+    let links = stage.rows("links")?;
+    let peers = |node: &str| -> Vec<&str> {
+        links.iter().filter(|row| row["node"] == node).filter_map(|row| row["peer"].as_str()).collect()
+    };
+    assert_eq!([peers("a"), peers("d"), peers("w")], [["w", "x", "y"], ["x", "y", "z"], ["a", "b", "c"]]);
+    assert!(links.iter().all(|row| row["rate"] == 100_000_000), "2R/k");
+    all_is_one_hop(&stage)?;
+    routes_are_those_of_the_control_node(&stage)?;
+    what_has_no_meaning_is_refused(&stage)?;
+    packets_are_in_order(&stage)?;
+    one_behind_is_killed(&stage)?;
+    stage.end()
+}
+
+/// Those behind follow whoever is elected among those with lines.
+#[test]
+fn another_control_node_takes_over_in_a_fly() -> Result<()> {
+    if netns::skipped() {
+        return Ok(());
+    }
+    if missing_program(&["etcd"]).is_some() {
+        println!("skipped: there is no etcd");
+        return Ok(());
+    }
+    let _one = alone();
+    let stage = Stage::fly(election::SETTINGS, true)?;
+    stage.wait_for_all_pings()?;
+    let named = |key: &str| -> Result<Vec<String>> {
+        let nodes = stage.rows("nodes")?;
+        let rows = nodes.iter().filter(|row| row[key] == true);
+        Ok(rows.filter_map(|row| row["node"].as_str().map(str::to_owned)).collect())
+    };
+    assert_eq!(named("candidate")?, NODES);
+    let first = named("control")?;
+    stage.kill(&first[0])?;
+    let another = || Ok(named("control")?.iter().any(|node| *node != first[0]).then_some(()));
+    wait_until("another control node", LIMIT, another)?;
+    stage.start(&first[0])?;
+    stage.wait_for_all_pings()?;
+    routes_are_those_of_the_control_node(&stage)?;
+    assert_ne!(named("control")?, first);
+    stage.end()
+}
+
+/// Everything stays as it is, and the command says why.
+fn what_has_no_meaning_is_refused(stage: &Stage) -> Result<()> {
+    let refused = |done: Result<String>| match done {
+        Ok(printed) => panic!("{printed}"),
+        Err(error) => error.to_string(),
+    };
+    let said = refused(stage.typed(&["drain", "w"]));
+    assert!(said.contains("only in a full mesh the others can do without a node"), "{said}");
+    let said = refused(stage.reload(&stage.file(4).replace("'port4'", "'port5'"), &[]));
+    assert!(said.contains("while the cluster runs these cannot change: the nodes of a fly"), "{said}");
+    let said = refused(stage.reload(&stage.file(5), &[]));
+    assert!(said.contains("a fly 2 2 has 8 nodes, not 9"), "{said}");
+    assert_eq!(stage.reload(&stage.file(4), &[])?.trim_end(), "nothing differs");
+    Ok(())
+}
+
+fn packets_are_in_order(stage: &Stage) -> Result<()> {
+    let before = stage.relayed(None)?;
+    let probes = stage.probes(&[(0, 1), (1, 2), (2, 3), (3, 0)], LENGTH, RATE)?;
+    thread::sleep(Duration::from_secs(2));
+    let seen = Probe::end(probes)?;
+    let status = stage.typed(&["status"])?;
+    assert!(seen.iter().all(|seen| (seen.again, seen.late) == (0, 0)), "{seen:?}\n{status}");
+    assert!(
+        seen.iter().all(|seen| seen.received > 0 && seen.received * 10 > seen.sent * 9),
+        "{seen:?}\n{status}"
+    );
+    // Each crosses four links, and three nodes on the way.
+    let sent: u64 = seen.iter().map(|seen| seen.sent).sum();
+    wait_until("counts of what was relayed", LIMIT, || {
+        Ok((stage.relayed(None)? > before + 2 * sent).then_some(()))
+    })
+}
+
+/// What must go by it is lost until it is back, in a new life.
+fn one_behind_is_killed(stage: &Stage) -> Result<()> {
+    let life = || {
+        let links = stage.rows("links")?;
+        let row = links.iter().find(|row| row["node"] == "a" && row["peer"] == "w");
+        row.and_then(|row: &Value| row["incarnation"].as_u64()).ok_or_else(|| Error::new("no link to w"))
+    };
+    let before = life()?;
+    stage.kill("w")?;
+    wait_until("the end of the link", LIMIT, || {
+        let links = stage.rows("links")?;
+        let mut ends = links.iter().filter(|row| row["node"] == "a" && row["peer"] == "w");
+        Ok(ends.all(|row| row["state"] == "down").then_some(()))
+    })?;
+    stage.start("w")?;
+    stage.wait_for_all_links()?;
+    assert_eq!(life()?, (before + 1) % 16);
+    stage.wait_for_all_pings()
+}
