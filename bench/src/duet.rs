@@ -21,6 +21,8 @@ use std::time::{Duration, Instant};
 const PROBES: u32 = 5000;
 /// The prober starts within this time.
 const START: Duration = Duration::from_secs(20);
+/// Packets a second that nobody can make.
+const UNLIMITED: u64 = 10_000_000_000;
 /// Probes of the beginning do not count: caches fill, and those of before the other side was there come late.
 const WARM_UP: Duration = Duration::from_millis(700);
 const END: Duration = Duration::from_secs(5);
@@ -108,6 +110,7 @@ impl Prober {
         // Few packets at a time: its clock is read between the turns, which must be short.
         command.args(["run", "--burst=16", "--cpus", &core.to_string()]);
         command.arg(bench.root.join("conf/bench/probe.click"));
+        let rate = if rate == 0 { UNLIMITED } else { rate };
         command.args([format!("RATE={rate}"), format!("PROBES={PROBES}"), format!("DST={destination}")]);
         for (name, file) in [("SENT", "sent.pcap"), ("BACK", "back.pcap")] {
             command.arg(format!("{name}={}", folder.join(file).display()));

@@ -13,7 +13,10 @@ probes :: FastUDPSource($PROBES, $LIMIT, 64, 02:00:00:00:00:01, 198.18.0.2, 1000
   -> SetTimestamp
   -> ToDump($SENT)
   -> [0] out :: PrioSched;
-load :: FastUDPSource($RATE, $LIMIT, 64, 02:00:00:00:00:01, 198.18.0.1, 1000, 02:00:00:00:00:02, $DST, 9) -> [1] out;
+// What was not sent while the processor did something else is not made up for: that would be load at another rate.
+load :: FastUDPSource(0, $LIMIT, 64, 02:00:00:00:00:01, 198.18.0.1, 1000, 02:00:00:00:00:02, $DST, 9)
+  -> Shaper($RATE, BURST_DURATION 5us)
+  -> [1] out;
 out -> sent :: AverageCounter -> ToDevice(0);
 
 FromDPDKDevice(0) -> back :: AverageCounter -> kind :: Classifier(26/c6120002, -);
