@@ -15,6 +15,11 @@ use std::time::Duration;
 /// For how long polling finds nothing before a worker sleeps at all: longer than what lies between two bursts of a line
 /// that carries some 100,000 packets a second, so that only quiet lines wait for a worker to wake up.
 const AWAKE: Duration = Duration::from_micros(100);
+/// A worker that has not slept for some time stays awake for this part of it, so that a busy line whose sender pauses does not
+/// wait for a worker to wake up...
+const AWAKE_PART: u64 = 16;
+/// ...but not for longer than this.
+const LONGEST_AWAKE: Duration = Duration::from_millis(1);
 /// Sleeps of a polling worker that finds nothing: how many in a row of which length. The longer it has been idle the
 /// longer it sleeps, so that an idle router leaves the processor to others; the price is that much latency for the
 /// first packet after a pause.
@@ -85,13 +90,13 @@ pub fn drive(mut engine: Engine, run: &Run) -> Engine {
     // Sleeps of 50 µs would take 100 with the default slack. Where that is not possible they do.
     let _ = nix::sys::prctl::set_timerslack(1_000);
     engine.start();
-    let mut pace = Pace::default();
+    let mut pace = Pace { woke: run.clock.now(), ..Pace::default() };
     while !run.is_stopping() {
         let round = engine.round();
         if round.stop {
             run.stop();
         } else if round.useful {
-            pace = Pace::default();
+            pace.found();
         } else if round.ready == 0 && round.next_timer.is_none() {
             wait_for_letters(&mut engine, run);
         } else {
@@ -117,9 +122,22 @@ struct Pace {
     /// When polling first found nothing.
     since: Option<Nanos>,
     sleeps: u32,
+    /// When the last sleep ended.
+    woke: Nanos,
 }
 
 impl Pace {
+    /// A round found something.
+    fn found(&mut self) {
+        (self.since, self.sleeps) = (None, 0);
+    }
+
+    /// For how long polling may find nothing, if it began to at this time.
+    fn awake(&self, since: Nanos) -> Duration {
+        let busy = since.saturating_sub(self.woke);
+        Duration::from_nanos(busy / AWAKE_PART).clamp(AWAKE, LONGEST_AWAKE)
+    }
+
     fn next_sleep(&self) -> Duration {
         SLEEPS.iter().find(|(up_to, _)| self.sleeps <= *up_to).map_or(LONGEST_SLEEP, |(_, sleep)| *sleep)
     }
@@ -136,8 +154,8 @@ impl Pace {
             LONGEST_SLEEP
         } else {
             let now = run.clock.now();
-            let idle = Duration::from_nanos(now.saturating_sub(*self.since.get_or_insert(now)));
-            if idle < AWAKE {
+            let since = *self.since.get_or_insert(now);
+            if Duration::from_nanos(now.saturating_sub(since)) < self.awake(since) {
                 return std::hint::spin_loop();
             }
             self.sleeps = self.sleeps.saturating_add(1);
@@ -146,10 +164,24 @@ impl Pace {
         let sleep = until_timer.map_or(longest, |t| t.min(longest));
         if !sleep.is_zero() {
             engine.idle(|| std::thread::park_timeout(sleep));
+            self.woke = run.clock.now();
         }
     }
 }
 
 fn until(time: Nanos, clock: &Clock) -> Duration {
     Duration::from_nanos(time.saturating_sub(clock.now()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_has_been_busy_for_long_stays_awake_for_longer() {
+        let pace = Pace { woke: 1_000_000, ..Pace::default() };
+        let awake = |busy_us: u64| pace.awake(1_000_000 + busy_us * 1000).as_micros();
+        assert_eq!([0, 1600, 3200, 8000, 16_000, 1_000_000].map(awake), [100, 100, 200, 500, 1000, 1000]);
+        assert_eq!(pace.awake(0).as_micros(), 100, "asleep since then");
+    }
 }
