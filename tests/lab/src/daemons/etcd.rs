@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use crate::netns::Namespace;
+use crate::netns::{Namespace, missing_program};
 use crate::process::Process;
 use crate::{Context, Result};
 
@@ -21,6 +21,15 @@ pub struct Etcd {
 impl Etcd {
     /// Where it listens.
     pub const ENDPOINT: &'static str = "http://127.0.0.1:2379";
+
+    /// Prints why and gives true if it is not installed.
+    pub fn skipped() -> bool {
+        let missing = missing_program(&["etcd"]).is_some();
+        if missing {
+            println!("skipped: there is no etcd");
+        }
+        missing
+    }
 
     /// Starts it, with its data in a directory of its own below this one.
     pub fn start(namespace: &Namespace, directory: &Path) -> Result<Etcd> {

@@ -4,7 +4,8 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use lab::cluster::{LIMIT, NODES, Probe, Seen, Stage};
-use lab::netns::{self, missing_program};
+use lab::daemons::Etcd;
+use lab::netns;
 use lab::wait::wait_until;
 use lab::{Error, Result};
 
@@ -19,11 +20,7 @@ const FORGOTTEN: &str = "10.8.0.1";
 
 #[test]
 fn another_control_node_takes_over() -> Result<()> {
-    if netns::skipped() {
-        return Ok(());
-    }
-    if missing_program(&["etcd"]).is_some() {
-        println!("skipped: there is no etcd");
+    if netns::skipped() || Etcd::skipped() {
         return Ok(());
     }
     let _one = alone();

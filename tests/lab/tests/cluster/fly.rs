@@ -2,7 +2,8 @@
 
 use super::{LENGTH, QUICK, all_is_one_hop, alone, election, routes_are_those_of_the_control_node};
 use lab::cluster::{LIMIT, NODES, Probe, Stage};
-use lab::netns::{self, missing_program};
+use lab::daemons::Etcd;
+use lab::netns;
 use lab::wait::wait_until;
 use lab::{Error, Result};
 use serde_json::Value;
@@ -39,11 +40,7 @@ fn eight_nodes_of_a_fly_are_one_router() -> Result<()> {
 /// Those behind follow whoever is elected among those with lines.
 #[test]
 fn another_control_node_takes_over_in_a_fly() -> Result<()> {
-    if netns::skipped() {
-        return Ok(());
-    }
-    if missing_program(&["etcd"]).is_some() {
-        println!("skipped: there is no etcd");
+    if netns::skipped() || Etcd::skipped() {
         return Ok(());
     }
     let _one = alone();
