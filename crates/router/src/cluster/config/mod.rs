@@ -189,20 +189,26 @@ impl Cluster {
     /// How nodes are joined, if there are as many as may be.
     fn topology(&self, nodes: usize) -> Option<Topology> {
         match self.fly {
-            Some([radix, columns]) => Topology::fly(radix, columns).ok(),
+            Some(_) => self.fly_topology(),
             None => Topology::mesh(u16::try_from(nodes).ok()?).ok(),
         }
     }
 
+    /// How nodes of a k-ary n-fly are joined; `None` of a full mesh.
+    fn fly_topology(&self) -> Option<Topology> {
+        let [radix, columns] = self.fly?;
+        Topology::fly(radix, columns).ok()
+    }
+
     /// Whether a node has external ports.
     pub fn has_lines(&self, node: usize) -> bool {
-        self.fly.is_none() || self.topology(0).is_some_and(|fly| node < fly.edge_nodes().into())
+        self.fly_topology().is_none_or(|fly| node < fly.edge_nodes().into())
     }
 
     /// Whether there is a link between two nodes, if both are there.
     pub fn are_joined(&self, a: usize, b: usize) -> bool {
         let [Ok(from), Ok(to)] = [a, b].map(u16::try_from) else { return false };
-        match self.topology(0).filter(|_| self.fly.is_some()) {
+        match self.fly_topology() {
             None => a != b,
             Some(fly) if from.max(to) >= fly.nodes() => false,
             Some(fly) => fly.link_to(from, to).or(fly.link_to(to, from)).is_some(),
@@ -221,7 +227,7 @@ impl Cluster {
 
     /// All nodes that the cluster may come to have are numbered below this.
     pub fn room(&self) -> usize {
-        if let Some(fly) = self.topology(0).filter(|_| self.fly.is_some()) {
+        if let Some(fly) = self.fly_topology() {
             return fly.nodes().into();
         }
         if self.max_nodes == 0 { self.nodes.len().max(Cluster::USUAL_ROOM) } else { self.max_nodes }
