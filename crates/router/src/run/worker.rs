@@ -15,10 +15,10 @@ use std::time::Duration;
 /// For how long polling finds nothing before a worker sleeps at all: longer than what lies between two bursts of a line
 /// that carries some 100,000 packets a second, so that only quiet lines wait for a worker to wake up.
 const AWAKE: Duration = Duration::from_micros(100);
-/// A worker that has not slept for some time stays awake for this part of it, so that a busy line whose sender pauses does not
-/// wait for a worker to wake up...
+/// A worker that has not slept for some time stays awake for a part of it, one of so many, so that a busy line whose sender pauses
+/// does not wait for a worker to wake up.
 const AWAKE_PART: u64 = 16;
-/// ...but not for longer than this.
+/// For how long at most.
 const LONGEST_AWAKE: Duration = Duration::from_millis(1);
 /// Sleeps of a polling worker that finds nothing: how many in a row of which length. The longer it has been idle the
 /// longer it sleeps, so that an idle router leaves the processor to others; the price is that much latency for the
@@ -99,6 +99,7 @@ pub fn drive(mut engine: Engine, run: &Run) -> Engine {
             pace.found();
         } else if round.ready == 0 && round.next_timer.is_none() {
             wait_for_letters(&mut engine, run);
+            pace.woke = run.clock.now();
         } else {
             pace.wait(&mut engine, round, run);
         }
