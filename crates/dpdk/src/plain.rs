@@ -2,7 +2,7 @@
 #![allow(unsafe_code)]
 
 use crate::raw;
-use packet::{Header, PRIVATE_SIZE};
+use packet::Header;
 use std::ptr::NonNull;
 
 /// True if all packets from the driver are plain.
@@ -37,8 +37,7 @@ pub(crate) unsafe fn are_plain(packets: &[NonNull<Header>]) -> bool {
 /// packets that are not plain have theirs elsewhere.
 fn has_its_bytes_behind(packet: NonNull<Header>) -> bool {
     // SAFETY: as asked of the caller of `are_plain`.
-    let buffer = unsafe { packet.as_ref() }.buf_addr;
-    buffer.addr() == packet.addr().get() + size_of::<Header>() + PRIVATE_SIZE
+    unsafe { packet.as_ref() }.buf_addr == Header::buffer(packet.as_ptr())
 }
 
 /// In the four numbers beginning with `data_off`: all bits of references and segments but the lowest.

@@ -58,7 +58,7 @@ impl Header {
 
     /// Where the bytes of the buffer begin that has its header there: behind the private ones.
     #[inline(always)]
-    pub(crate) fn buffer(header: *mut Header) -> *mut u8 {
+    pub fn buffer(header: *mut Header) -> *mut u8 {
         header.cast::<u8>().wrapping_add(size_of::<Header>() + PRIVATE_SIZE)
     }
 
