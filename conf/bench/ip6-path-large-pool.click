@@ -6,7 +6,6 @@ define($TABLE routes.txt, $BURST 96);
 
 FromDPDKDevice(0, BURST $BURST)
   -> CheckIP6Header(14)
-  -> routes :: LookupIP6Route(FILE $TABLE)
-  -> DecIP6HLIM
-  -> EtherRewrite(02:00:00:00:00:01, 02:00:00:00:00:02)
+  -> routes :: LookupIP6Route(FILE $TABLE, ONE_OUTPUT true)
+  -> IP6AdjacencyRewrite(routes, 0 - 02:00:00:00:00:01 02:00:00:00:00:02)
   -> ToDPDKDevice(0);

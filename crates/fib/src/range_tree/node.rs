@@ -41,7 +41,7 @@ impl Entry {
     pub const LEAF: Entry = Entry(LEAF);
 
     /// A next hop; those whose number takes 32 bits count as none.
-    pub fn leaf(hop: u32) -> Entry {
+    pub const fn leaf(hop: u32) -> Entry {
         Entry(if hop < LEAF { LEAF | hop } else { LEAF })
     }
 

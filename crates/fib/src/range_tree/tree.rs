@@ -11,8 +11,10 @@ use crate::next_hop::NextHopId;
 use crate::prefix::{Address, Prefix};
 use crate::simd::search::Simd;
 
-/// Lookups under way at once.
+/// Lookups that a word has bits for.
 pub(crate) const LANES: usize = 64;
+/// Words of lookups under way at once: more than a batch of routed packets has.
+const WORDS: usize = 2;
 
 /// The tree with room for a fixed number of nodes.
 pub(crate) struct Tree<A> {
@@ -92,12 +94,20 @@ impl<A: Address> Slots<A> {
     }
 }
 
-/// Where the lookups of a batch have come to.
+/// Where some lookups of a batch have come to.
+#[derive(Clone, Copy)]
 #[repr(align(64))]
 struct Lanes {
     /// The bits of each address that the keys of the next node hold.
     keys: [u32; LANES],
+    /// Leaves, where there is no lookup.
     entries: [Entry; LANES],
+    /// Where keys begin, if not where the slot ends.
+    offsets: [u8; LANES],
+}
+
+impl Lanes {
+    const EMPTY: Lanes = Lanes { keys: [0; LANES], entries: [Entry::leaf(0); LANES], offsets: [0; LANES] };
 }
 
 /// What a lookup does, by the instructions that the processor has.
@@ -200,71 +210,134 @@ impl<A: Address> Tree<A> {
         P: Fn(&Node, u16) -> u32,
         B: Fn(&[Entry; LANES], Entry) -> u64,
     {
-        for (addrs, hops) in addrs.chunks(LANES).zip(hops.chunks_mut(LANES)) {
-            self.lookup_lanes(addrs, hops, steps);
+        const ROUND: usize = WORDS * LANES;
+        for (addrs, hops) in addrs.chunks(ROUND).zip(hops.chunks_mut(ROUND)) {
+            if addrs.len() > LANES {
+                self.lookup_round::<WORDS, _, _, _, _>(addrs, hops, steps);
+            } else {
+                self.lookup_round::<1, _, _, _, _>(addrs, hops, steps);
+            }
         }
     }
 
-    /// Up to [`LANES`] lookups, level by level: what a level needs is on its way while others are looked at.
+    /// As many lookups as there are lanes, at most, level by level: what a level needs is on its way while others are
+    /// looked at. Words take turns, so that none waits for what it has just stored.
     #[inline(always)]
-    fn lookup_lanes<L, R, P, B>(&self, addrs: &[A], hops: &mut [Option<NextHopId>], steps: &Steps<L, R, P, B>)
-    where
+    fn lookup_round<const WORDS: usize, L, R, P, B>(
+        &self,
+        addrs: &[A],
+        hops: &mut [Option<NextHopId>],
+        steps: &Steps<L, R, P, B>,
+    ) where
         L: Fn(&[Cell], &[u32; LANES], usize, &mut [Entry; LANES]),
         R: Fn(&Node, u32) -> usize,
         P: Fn(&Node, u16) -> u32,
         B: Fn(&[Entry; LANES], Entry) -> u64,
     {
+        let nodes = &*self.nodes;
+        let mut words = [Lanes::EMPTY; WORDS];
+        for (word, addrs) in words.iter_mut().zip(addrs.chunks(LANES)) {
+            self.begin(word, addrs, &steps.load);
+        }
+        for word in &words {
+            word.entries.iter().for_each(|entry| prefetch(nodes, entry.number() as usize));
+        }
+        loop {
+            self.go_down(&mut words, steps);
+            self.end_in_packed(&mut words, steps);
+            let mut is_deeper = false;
+            for (word, addrs) in words.iter_mut().zip(addrs.chunks(LANES)) {
+                let deeper = (steps.below)(&word.entries, Entry::LEAF);
+                if deeper != 0 {
+                    is_deeper = true;
+                    self.deepen(addrs, deeper, word);
+                }
+            }
+            if !is_deeper {
+                break;
+            }
+        }
+        for (word, hops) in words.iter().zip(hops.chunks_mut(LANES)) {
+            for (hop, entry) in hops.iter_mut().zip(&word.entries) {
+                *hop = NextHopId::from_bits(entry.hop());
+            }
+        }
+    }
+
+    /// Gives each lane of a word the entry of its address in the direct array.
+    #[inline(always)]
+    fn begin(
+        &self,
+        word: &mut Lanes,
+        addrs: &[A],
+        load: &impl Fn(&[Cell], &[u32; LANES], usize, &mut [Entry; LANES]),
+    ) {
         // A copy: what is loaded only for some addresses would be gathered.
-        let (shape, nodes) = (self.slots, &*self.nodes);
-        let mut lanes = Lanes { keys: [0; LANES], entries: [Entry::leaf(0); LANES] };
+        let shape = self.slots;
         let mut slots = [0; LANES];
-        for ((slot, key), addr) in slots.iter_mut().zip(&mut lanes.keys).zip(addrs) {
+        for ((slot, key), addr) in slots.iter_mut().zip(&mut word.keys).zip(addrs) {
             let (index, offset) = shape.of(*addr);
             *slot = index as u32;
             *key = ((addr.top_bits() << offset) >> STAGE) as u32;
         }
-        (steps.load)(&self.direct, &slots, addrs.len(), &mut lanes.entries);
-        lanes.entries.iter().for_each(|entry| prefetch(nodes, entry.number() as usize));
-        let all = !0 >> (LANES - addrs.len().clamp(1, LANES));
-        let mut offsets = [0; LANES];
-        loop {
-            let mut level = (steps.below)(&lanes.entries, Entry::PACKED) & all;
-            while level != 0 {
-                for i in ones(level) {
-                    let node = &nodes[lanes.entries[i].number() as usize];
-                    let entry = node.entry((steps.rank)(node, lanes.keys[i])).load();
-                    prefetch(nodes, entry.number() as usize);
-                    lanes.entries[i] = entry;
-                }
-                level = (steps.below)(&lanes.entries, Entry::PACKED) & all;
-            }
-            for i in ones((steps.below)(&lanes.entries, Entry::DEEPER) & all) {
-                let entry = lanes.entries[i];
-                let node = &nodes[entry.number() as usize];
-                lanes.entries[i] = Entry::leaf((steps.packed_hop)(node, entry.pack(lanes.keys[i])));
-            }
-            let deeper = (steps.below)(&lanes.entries, Entry::LEAF) & all;
-            if deeper == 0 {
-                break;
-            }
-            self.deepen(addrs, deeper, &mut offsets, &mut lanes);
-        }
-        for (hop, entry) in hops.iter_mut().zip(&lanes.entries) {
-            *hop = NextHopId::from_bits(entry.hop());
+        load(&self.direct, &slots, addrs.len(), &mut word.entries);
+        if let Some(beyond) = word.entries.get_mut(addrs.len()..) {
+            beyond.fill(Entry::leaf(0));
         }
     }
 
-    /// Gives these lanes the keys that follow those they have. In `offsets` is where keys begin, if not where the slot
-    /// ends.
-    #[cold]
-    fn deepen(&self, addrs: &[A], which: u64, offsets: &mut [u8; LANES], lanes: &mut Lanes) {
-        for i in ones(which) {
-            if offsets[i] == 0 {
-                offsets[i] = self.slots.of(addrs[i]).1 as u8;
+    /// Goes through nodes until no lookup is at one that is not packed.
+    #[inline(always)]
+    fn go_down<L, R, P, B>(&self, words: &mut [Lanes], steps: &Steps<L, R, P, B>)
+    where
+        R: Fn(&Node, u32) -> usize,
+        B: Fn(&[Entry; LANES], Entry) -> u64,
+    {
+        let nodes = &*self.nodes;
+        let mut is_below = true;
+        while is_below {
+            is_below = false;
+            for word in &mut *words {
+                let level = (steps.below)(&word.entries, Entry::PACKED);
+                is_below |= level != 0;
+                for i in ones(level) {
+                    let node = &nodes[word.entries[i].number() as usize];
+                    let entry = node.entry((steps.rank)(node, word.keys[i])).load();
+                    prefetch(nodes, entry.number() as usize);
+                    word.entries[i] = entry;
+                }
             }
-            offsets[i] += STAGE as u8;
-            lanes.keys[i] = key(addrs[i], u32::from(offsets[i]));
-            lanes.entries[i] = lanes.entries[i].followed();
+        }
+    }
+
+    /// Looks into the packed nodes that lookups have come to.
+    #[inline(always)]
+    fn end_in_packed<L, R, P, B>(&self, words: &mut [Lanes], steps: &Steps<L, R, P, B>)
+    where
+        P: Fn(&Node, u16) -> u32,
+        B: Fn(&[Entry; LANES], Entry) -> u64,
+    {
+        let nodes = &*self.nodes;
+        for word in words {
+            for i in ones((steps.below)(&word.entries, Entry::DEEPER)) {
+                let entry = word.entries[i];
+                let node = &nodes[entry.number() as usize];
+                word.entries[i] = Entry::leaf((steps.packed_hop)(node, entry.pack(word.keys[i])));
+            }
+        }
+    }
+
+    /// Gives these lanes the keys that follow those they have.
+    #[cold]
+    fn deepen(&self, addrs: &[A], which: u64, word: &mut Lanes) {
+        for i in ones(which) {
+            let offset = &mut word.offsets[i];
+            if *offset == 0 {
+                *offset = self.slots.of(addrs[i]).1 as u8;
+            }
+            *offset += STAGE as u8;
+            word.keys[i] = key(addrs[i], u32::from(*offset));
+            word.entries[i] = word.entries[i].followed();
         }
     }
 
