@@ -9,7 +9,8 @@
 //!   know of news. The first link of a way that leaves what this node can reach has an end that it does hear, and that says
 //!   so; hence news that nobody renews may be forgotten, and what far nodes said before they were cut off does no harm.
 //! - **Down holds at once, up later** ([`Timing::settle`]), the later the further in front a node's column is: who sends by a link
-//!   does so only when those that must choose it behind him know of it, too.
+//!   does so only when those that must choose it behind him know of it, too. That goes for own links as well: they can be
+//!   on the second way of what this node sends on a first one.
 //! - **What changed goes out at once** ([`News::is_fresh`]) and again with the next hellos, [`REPEATS`] times in all. Everything
 //!   else that is known takes turns, a few records in each hello, so that what was lost comes later.
 //! - **News ages.** Each node renews its own every [`Timing::refresh`]; after [`Timing::lifetime`] it is forgotten. The age
@@ -115,6 +116,9 @@ pub struct News {
     own: Record,
     /// When it said so.
     said: u64,
+    /// Those of its own links that are used, and when all are that are up: they may be second links of a way, too.
+    used: u128,
+    settles: Option<u64>,
     neighbours: Box<[u16]>,
     /// By neighbour.
     due: Vec<Due>,
@@ -143,6 +147,8 @@ impl News {
             timing: Timing::new(&topology, me, hello),
             own: Record { origin: me, incarnation: incarnation % INCARNATIONS, sequence: 0, age: 0, up: 0 },
             said: 0,
+            used: 0,
+            settles: None,
             due: vec![due; neighbours.len()],
             neighbours,
             heard: vec![None; nodes].into(),
@@ -161,6 +167,9 @@ impl News {
             return;
         }
         self.own.up = bits;
+        self.used &= bits;
+        self.settles = (self.used != bits).then(|| now.saturating_add(self.timing.settle));
+        self.settle(now);
         self.say(now);
         self.tell(self.me, None);
         if up {
@@ -246,7 +255,7 @@ impl News {
             return false;
         }
         self.look = now.saturating_add(self.timing.hello / 4);
-        let mut changed = false;
+        let mut changed = self.settle(now);
         for (origin, entry) in (0..).zip(&mut self.heard) {
             let Some(heard) = entry else { continue };
             changed |= heard.settle(now);
@@ -258,9 +267,15 @@ impl News {
         changed
     }
 
-    /// Takes out links of which others say that they are down, in both directions. This node's own are left as they are.
+    /// All links that are up are used from now on, as at the beginning of a whole cluster.
+    pub fn begin(&mut self) {
+        (self.used, self.settles) = (self.own.up, None);
+    }
+
+    /// Takes out all links that are not to be used, in both directions.
     pub fn limit(&self, links: &mut Links) {
-        for (a, b) in self.down() {
+        let own = self.neighbours.iter().enumerate().filter(|(place, _)| self.used & 1 << place == 0);
+        for (a, b) in self.down().chain(own.map(|(_, peer)| (self.me, *peer))) {
             for (from, to) in [(a, b), (b, a)] {
                 self.topology.link_to(from, to).into_iter().for_each(|link| links.set(from, link, 0));
             }
@@ -281,6 +296,12 @@ impl News {
     /// What every other node was heard to say last, by its number; `None` if nothing.
     pub fn said(&self, now: u64) -> impl Iterator<Item = Option<Said>> {
         self.heard.iter().map(move |heard| heard.as_ref().map(|heard| heard.said(now)))
+    }
+
+    /// Takes up own links if it is time. True if there were any.
+    fn settle(&mut self, now: u64) -> bool {
+        self.settles.take_if(|at| *at <= now).is_some()
+            && std::mem::replace(&mut self.used, self.own.up) != self.own.up
     }
 
     fn place(&self, peer: u16) -> Option<usize> {
