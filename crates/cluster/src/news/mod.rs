@@ -275,7 +275,8 @@ impl News {
     /// Takes out all links that are not to be used, in both directions.
     pub fn limit(&self, links: &mut Links) {
         let own = self.neighbours.iter().enumerate().filter(|(place, _)| self.used & 1 << place == 0);
-        for (a, b) in self.down().chain(own.map(|(_, peer)| (self.me, *peer))) {
+        let far = self.down().map(|(a, b, _)| (a, b));
+        for (a, b) in far.chain(own.map(|(_, peer)| (self.me, *peer))) {
             for (from, to) in [(a, b), (b, a)] {
                 self.topology.link_to(from, to).into_iter().for_each(|link| links.set(from, link, 0));
             }
@@ -283,13 +284,13 @@ impl News {
     }
 
     /// The far links that are not used because an end says that they are down, or was the last to say that they are up: who
-    /// says so, and the other end.
-    pub fn down(&self) -> impl Iterator<Item = (u16, u16)> {
+    /// says so, and the other end; whether it is up, and only settles.
+    pub fn down(&self) -> impl Iterator<Item = (u16, u16, bool)> {
         let known = (0..).zip(&self.heard).filter_map(|(origin, heard)| Some((origin, heard.as_ref()?)));
         known.flat_map(|(origin, heard)| {
             let peers = self.topology.neighbours(origin).into_iter().enumerate();
             let down = peers.filter(|&(place, peer)| peer != self.me && heard.used & 1 << place == 0);
-            down.map(move |(_, peer)| (origin, peer))
+            down.map(move |(place, peer)| (origin, peer, heard.up & 1 << place != 0))
         })
     }
 

@@ -20,7 +20,7 @@ pub(super) struct Heard {
     sequence: u32,
     /// When its origin said it, by this node's clock.
     at: u64,
-    up: u128,
+    pub up: u128,
     /// Those of them that are used: links that came up are not until later.
     pub used: u128,
     /// When all of them are.

@@ -136,8 +136,8 @@ impl Net {
             let far = self.links().into_iter().filter(|&(a, b)| a != me && b != me);
             let down = far.filter(|&(a, b)| !self.is_up(a, b) && (told.contains(&a) || told.contains(&b)));
             // Of links between two that nobody hears any more, nobody knows.
-            let known = news.down().filter(|(a, b)| told.contains(a) || told.contains(b));
-            let known: BTreeSet<_> = known.map(|(a, b)| ends(a, b)).collect();
+            let known = news.down().filter(|(a, b, _)| told.contains(a) || told.contains(b));
+            let known: BTreeSet<_> = known.map(|(a, b, _)| ends(a, b)).collect();
             assert_eq!(known, down.collect(), "node {me}, {what}");
         }
     }

@@ -11,6 +11,7 @@ use super::status::Traffic;
 use super::usual::Latest;
 use super::ways::Ways;
 use cluster::header::{ADJACENCIES, ETHERTYPE_WHOLE, Header, LEN, Limits, Phase, Template};
+use cluster::news::News;
 use cluster::numbering::Numbering;
 use cluster::path::{Config, Order, PathChooser, Policy};
 use fib::{Adjacency, Forwarding, FramingId};
@@ -169,6 +170,9 @@ pub struct Switch {
     /// What the timer is set to.
     armed: Nanos,
     advanced: Nanos,
+    /// Of far links, in a fly; and whether something of it is to be taken in.
+    pub(super) news: Option<News>,
+    pub(super) has_news: bool,
 }
 
 impl Switch {
@@ -230,6 +234,8 @@ impl Switch {
             ticks: 0,
             armed: 0,
             advanced: 0,
+            news: super::far::news(&settings),
+            has_news: false,
             shared,
             settings,
         }
