@@ -24,6 +24,7 @@ use std::collections::{BinaryHeap, VecDeque};
 
 use crate::header::Phase;
 use crate::news::News;
+use crate::numbering::marker_gap;
 use crate::path::Order;
 use crate::shares::Links;
 use node::Node;
@@ -419,7 +420,12 @@ impl Model {
         for (source, node) in (0..edge).flat_map(|source| (0..edge).map(move |node| (source, node))) {
             if self.setup.topology.is_mesh() && source != node {
                 let numbers = &mut self.nodes[usize::from(source)].numbers[usize::from(node)];
-                let due: Vec<(usize, u32)> = numbers.markers(self.now, self.setup.idle).collect();
+                let (links, bits) = (&self.links, u64::from(Setup::MARKER_LEN) * 8);
+                let gap = |link: usize| {
+                    let link = link as u16;
+                    marker_gap(edge, bits, links.rate(source, link).min(links.rate(link, node)))
+                };
+                let due: Vec<(usize, u32)> = numbers.markers(self.now, self.setup.idle, gap).collect();
                 for (link, sequence) in due {
                     self.mark(source, node, link as u16, sequence);
                 }

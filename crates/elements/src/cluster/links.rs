@@ -7,7 +7,8 @@ use super::switch::{Adjacencies, NONE, Switch};
 use cluster::header::{ETHERTYPE_CONTROL, Header, HeaderError, LEN, Phase};
 use cluster::liveness::{Event, Liveness};
 use cluster::message::{self, Message, Neighbours};
-use cluster::shares::small;
+use cluster::numbering::marker_gap;
+use cluster::shares::{Links, small};
 use graph::{Cx, Nanos, Out};
 use packet::wire::ethernet::HEADER_LEN;
 use packet::{Batch, Packet};
@@ -294,6 +295,7 @@ impl Switch {
             self.second_ways[usize::from(node)] = outlet.unwrap_or(NONE);
         }
         let (topology, me, mut links) = (settings.topology, settings.me, self.all_links());
+        self.space_markers(&links);
         for link in (0..topology.radix()).filter(|&link| topology.peer(me, link) != me) {
             let settled = self.neighbour(topology.peer(me, link)).is_some_and(|n| n.settled.is_some());
             if !settled {
@@ -383,6 +385,19 @@ impl Switch {
         }
     }
 
+    /// Takes in how often paths get markers: where they are slow, more seldom.
+    fn space_markers(&mut self, links: &Links) {
+        if !self.is_mesh || !self.is_strict {
+            return;
+        }
+        let (me, nodes) = (self.me, self.settings.topology.nodes());
+        let bits = 8 * (LEAST_FRAME as u64 + u64::from(OVERHEAD));
+        // Members are nodes, of which there are fewer than 2^12.
+        let members = self.members.len() as u16;
+        let gap = |to, via| marker_gap(members, bits, links.rate(me, via).min(links.rate(via, to)));
+        self.marker_gaps = (0..nodes).map(|to| (0..nodes).map(|via| gap(to, via)).collect()).collect();
+    }
+
     /// Sends markers on paths that carried nothing.
     pub(super) fn send_markers(&mut self, cx: &Cx<'_>, out: &mut Out<'_>) {
         let idle = if self.ticks.is_multiple_of(TICKS_PER_MARK) { 0 } else { IDLE };
@@ -391,7 +406,9 @@ impl Switch {
             if node == self.settings.me {
                 continue;
             }
-            due.extend(self.numbers[usize::from(node)].markers(cx.now, idle));
+            let gaps = self.marker_gaps.get(usize::from(node));
+            let gap = |link: usize| gaps.and_then(|gaps| gaps.get(link)).copied().unwrap_or(0);
+            due.extend(self.numbers[usize::from(node)].markers(cx.now, idle, gap));
             for (link, sequence) in due.drain(..) {
                 self.mark(node, link as u16, sequence, cx, out);
             }
