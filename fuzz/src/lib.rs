@@ -2,7 +2,9 @@
 
 use cluster::header::{Header, SEQUENCES};
 use cluster::message::Message;
+use cluster::news;
 use cluster::resequence::Resequencer;
+use cluster::topology::Topology;
 use control::fpm::Session;
 use control::replicate::{Frames, Replica};
 use control::{Model, Tables};
@@ -225,7 +227,7 @@ pub fn replicate(bytes: &[u8]) {
     assert_eq!(all[0], all[2]);
 }
 
-/// What comes over an internal link of a cluster: any bytes as a header and a message, and as frames of a stream that is put
+/// What comes over an internal link of a cluster: any bytes as a header, a message and news, and as frames of a stream that is put
 /// in order again. What is delivered is in order and has come before, and the state is one window.
 pub fn cluster(bytes: &[u8]) {
     if let Ok(header) = Header::decode(bytes) {
@@ -238,6 +240,16 @@ pub fn cluster(bytes: &[u8]) {
     }
     if let Ok(message) = Message::decode(bytes) {
         assert_eq!(Message::decode(&message.encode()), Ok(message));
+    }
+    for (radix, columns) in [(2, 2), (45, 2)] {
+        if let Ok(fly) = Topology::fly(radix, columns)
+            && let Ok(records) = news::read(&fly, bytes)
+            && !records.is_empty()
+        {
+            let mut written = Vec::new();
+            news::write(&fly, &records, &mut written);
+            assert_eq!(bytes.get(..written.len()), Some(&written[..]));
+        }
     }
     let (mut stream, mut out, mut came) = (Resequencer::new(PATHS, WINDOW, 1000, 0), Vec::new(), 0);
     for (now, &[what, path, high, low]) in (0u64..).step_by(100).zip(bytes.as_chunks::<4>().0) {

@@ -28,6 +28,7 @@
 //! | [`resequence`] | putting a stream back in order at the output node |
 //! | [`delay`] | how far apart the delays of paths are: what deadlines are made of |
 //! | [`liveness`] | hellos: is the peer there, does it hear us |
+//! | [`news`] | in a fly: which far links are down |
 //! | [`election`] | which node is the control node, when a store with leases has the last word |
 //! | [`fairness`] | deficit round robin, max-min shares, Jain's index |
 //! | [`reorder`] | how much reordering: the paper's measure, RFC 4737, RFC 5236 |
@@ -42,6 +43,7 @@ pub mod header;
 pub mod liveness;
 pub mod message;
 pub mod model;
+pub mod news;
 pub mod numbering;
 pub mod path;
 pub mod random;

@@ -96,7 +96,8 @@ impl Liveness {
         Some(last.saturating_add(MISSES * self.interval + 1))
     }
 
-    fn hears(&self, now: u64) -> bool {
+    /// Whether the peer is heard, as a hello says that is sent beside those that are due.
+    pub fn hears(&self, now: u64) -> bool {
         self.heard.is_some_and(|(last, _)| now.saturating_sub(last) <= MISSES.saturating_mul(self.interval))
     }
 }

@@ -7,7 +7,7 @@
 //!  kind         flags    0          spread     stamp: the sender's clock in nanoseconds
 //! ```
 //!
-//! A hello goes on with the sender's [`Neighbours`]. The header has the rest: who, in which incarnation, and for a marker the
+//! A hello goes on with the sender's [`Neighbours`], and in a fly with [`crate::news`]. The header has the rest: who, in which incarnation, and for a marker the
 //! stream and the number it is about. Its adjacency is 0, which no packet has. The version is the header's. Octets that
 //! are 0 here, and those behind what is known, are ignored by who reads them.
 
@@ -132,6 +132,12 @@ impl Neighbours {
         self.nodes.to_be_bytes().into_iter().chain(self.bits.iter().copied())
     }
 
+    /// What stands behind the neighbours in what follows a hello; nothing if they are cut short.
+    pub fn behind(bytes: &[u8]) -> &[u8] {
+        let nodes = bytes.split_first_chunk().map_or(0, |(nodes, _)| u16::from_be_bytes(*nodes));
+        bytes.get(2 + usize::from(nodes).div_ceil(8)..).unwrap_or_default()
+    }
+
     /// Takes over what follows a hello, and says whether that changed anything. The sender may know of fewer nodes, or of
     /// more, which are left out; what is cut short changes nothing.
     pub fn read(&mut self, bytes: &[u8]) -> bool {
@@ -196,6 +202,8 @@ mod tests {
         assert!(read.read(&[0, 3, 0xFF]));
         assert_eq!((0..4096).filter(|&node| read.has(node)).collect::<Vec<_>>(), [0, 1, 2]);
         assert!(read.read(&bytes));
+        assert_eq!(Neighbours::behind(&[&bytes[..], &[7, 8]].concat()), [7, 8]);
+        assert_eq!([&bytes[..], &bytes[..3], &bytes[..1], &[]].map(Neighbours::behind), [&[0; 0][..]; 4]);
         let mut others = Neighbours::new(11);
         [8, 9, 10].into_iter().for_each(|node| others.set(node, true));
         read.retain(&others);

@@ -77,6 +77,16 @@ impl Topology {
         self.rows
     }
 
+    /// n: the number of columns.
+    pub fn columns(&self) -> u16 {
+        self.columns
+    }
+
+    /// The column that a node is in.
+    pub fn column(&self, node: u16) -> u16 {
+        node / self.rows
+    }
+
     /// Whether this is a full mesh.
     pub fn is_mesh(&self) -> bool {
         self.columns == 1
@@ -107,8 +117,17 @@ impl Topology {
 
     /// The nodes at the other ends of a node's links, in or out, in ascending order.
     pub fn neighbours(&self, node: u16) -> Vec<u16> {
-        let joined = |&peer: &u16| self.link_to(node, peer).or(self.link_to(peer, node)).is_some();
-        (0..self.nodes()).filter(joined).collect()
+        // Links into a node choose the digit of the column before, so they come from the rows that differ in it.
+        let (column, row) = (node / self.rows, node % self.rows);
+        let before = (column + self.columns - 1) % self.columns;
+        let weight = self.radix.pow(before.into());
+        let first = before * self.rows + row - row / weight % self.radix * weight;
+        let into = (0..self.radix).map(|digit| first + digit * weight);
+        let out = (0..self.radix).map(|link| self.peer(node, link));
+        let mut all: Vec<u16> = out.chain(into).filter(|&peer| peer != node).collect();
+        all.sort_unstable();
+        all.dedup();
+        all
     }
 
     /// The number of the link that a packet on its second way takes from a node towards its output node.
@@ -217,6 +236,13 @@ mod tests {
         assert_eq!(fly.neighbours(0), [4, 5, 6]);
         assert_eq!([4, 5, 6].map(|peer| fly.link_to(0, peer)), [Some(0), Some(1), None]);
         assert_eq!([4, 5, 6].map(|peer| fly.link_to(peer, 0)), [Some(0), None, Some(0)]);
+        for (radix, columns) in [(2, 3), (3, 2), (4, 2), (5, 1), (2, 1), (2, 5)] {
+            let fly = Topology::fly(radix, columns).unwrap();
+            for node in 0..fly.nodes() {
+                let joined = |&peer: &u16| fly.link_to(node, peer).or(fly.link_to(peer, node)).is_some();
+                assert_eq!(fly.neighbours(node), (0..fly.nodes()).filter(joined).collect::<Vec<_>>());
+            }
+        }
     }
 
     #[test]

@@ -76,15 +76,22 @@ fn what_slow_links_permit_passes() {
         assert!(permitted > 0.5 && permitted < 1.0, "{slow:?}: {permitted}");
         let mut random = Random::new(u64::from(nodes));
         for (seed, matrix) in matrices(nodes.into(), &mut random).iter().enumerate() {
-            // The markers of many streams are a good part of what links as slow as these carry.
-            let orders = if nodes == 4 { &[Order::Spray, Order::Strict][..] } else { &[Order::Spray] };
-            for &order in orders {
+            for order in [Order::Spray, Order::Strict] {
                 let totals = run(nodes, slow, order, matrix, 0.97 * permitted, seed as u64);
                 assert_eq!(totals.lost, [0; 6], "{slow:?} {order:?} {permitted} {matrix:?}");
             }
         }
         println!("{nodes} nodes, slow {slow:?}: lost 0 at 97 % of {:.1} % of R", permitted * 100.0);
     }
+}
+
+/// However slow a link is, markers take no more of it than a part.
+#[test]
+fn markers_leave_room_on_slow_links() {
+    let slow: Slow<'_> = &[(0, 1, 2)];
+    let permitted = links(Topology::mesh(8).unwrap(), slow).guaranteed_load(R).unwrap();
+    let totals = run(8, slow, Order::Strict, &Matrix::uniform(8), 0.97 * permitted, 0);
+    assert_eq!(totals.lost, [0; 6], "{totals:?}");
 }
 
 /// One link of a tenth of what the others have: it carries what it can of what is sent between its ends, and relays the rest.

@@ -4,11 +4,12 @@
 //! Each node processes packets in no time; each link and line sends at its rate, one packet after the other, and keeps its
 //! order. A link has a queue for first ways, which is served first (a node sends at most R/N that way), and a fair queue by
 //! input node for what goes to the node at its end as output. Each line has a fair queue by input node. The cluster is
-//! told of failures some time after they happened.
+//! told of failures some time after they happened; in a fly the ends of a link are, and tell the others ([`crate::news`]).
 //!
 //! Whoever uses it offers packets in order of time ([`Model::offer`]) and takes out what was delivered
 //! ([`Model::drain`]). Nothing in it is random: who wants jitter sets delays.
 
+mod flood;
 mod node;
 pub mod scenario;
 mod setup;
@@ -19,9 +20,11 @@ pub use setup::{Loss, Setup, Totals};
 pub use traffic::{Matrix, Traffic};
 
 use std::cmp::Reverse;
-use std::collections::BinaryHeap;
+use std::collections::{BinaryHeap, VecDeque};
 
 use crate::header::Phase;
+use crate::news::News;
+use crate::numbering::marker_gap;
 use crate::path::Order;
 use crate::shares::Links;
 use node::Node;
@@ -69,6 +72,10 @@ enum Event {
     Tick,
     /// The cluster learns that a wire changed.
     Learn(u32),
+    /// Time for hellos of a fly.
+    Tell,
+    /// A hello of a fly has come: its number.
+    Told(u64),
 }
 
 /// The cluster.
@@ -85,8 +92,13 @@ pub struct Model {
     /// By node and number of the link.
     wires: Vec<Wire>,
     lines: Vec<Line>,
-    /// What the cluster believes of its links.
+    /// What the cluster believes of its links; in a fly, where nodes believe what they heard, as if all were up.
     links: Links,
+    /// Nodes of a fly tell each other news.
+    tells: bool,
+    /// Hellos under way, and how many are gone before the first of them.
+    letters: VecDeque<Option<flood::Letter>>,
+    letters_gone: u64,
     delivered: Vec<(u64, Packet)>,
     totals: Totals,
 }
@@ -109,10 +121,17 @@ impl Model {
                 .collect(),
             lines: (0..setup.lines()).map(|_| Line::new(&setup)).collect(),
             links,
+            tells: false,
+            letters: VecDeque::new(),
+            letters_gone: 0,
             delivered: Vec::new(),
             totals: Totals::default(),
             setup,
         };
+        if !topology.is_mesh() {
+            (0..topology.nodes()).for_each(|node| model.begin_life(node, 0));
+            model.nodes.iter_mut().flat_map(|node| &mut node.news).for_each(News::begin);
+        }
         model.learn_paths();
         if model.setup.order == Order::Strict {
             model.after(model.setup.tick(), Event::Tick);
@@ -142,12 +161,16 @@ impl Model {
             let frames: Vec<u32> = wire.drain().collect();
             frames.into_iter().for_each(|frame| self.lose(frame, Loss::LinkDown));
         }
+        self.begin_to_tell();
         self.after(self.setup.detection, Event::Learn(number as u32));
     }
 
-    /// Takes all links of a node down, or up again.
+    /// Takes all links of a node down, or up again. In a fly it begins a new life then.
     pub fn set_node(&mut self, changed: u16, up: bool) {
         let topology = self.setup.topology;
+        if up {
+            self.next_life(changed);
+        }
         for node in 0..topology.nodes() {
             for link in 0..topology.radix() {
                 let peer = topology.peer(node, link);
@@ -257,6 +280,8 @@ impl Model {
             }
             Event::Tick => self.tick(),
             Event::Learn(wire) => self.learn(wire as usize),
+            Event::Tell => self.tell(),
+            Event::Told(number) => self.told(number),
         }
     }
 
@@ -395,7 +420,12 @@ impl Model {
         for (source, node) in (0..edge).flat_map(|source| (0..edge).map(move |node| (source, node))) {
             if self.setup.topology.is_mesh() && source != node {
                 let numbers = &mut self.nodes[usize::from(source)].numbers[usize::from(node)];
-                let due: Vec<(usize, u32)> = numbers.markers(self.now, self.setup.idle).collect();
+                let (links, bits) = (&self.links, u64::from(Setup::MARKER_LEN) * 8);
+                let gap = |link: usize| {
+                    let link = link as u16;
+                    marker_gap(edge, bits, links.rate(source, link).min(links.rate(link, node)))
+                };
+                let due: Vec<(usize, u32)> = numbers.markers(self.now, self.setup.idle, gap).collect();
                 for (link, sequence) in due {
                     self.mark(source, node, link as u16, sequence);
                 }
@@ -422,6 +452,10 @@ impl Model {
     fn learn(&mut self, wire: usize) {
         let radix = usize::from(self.setup.topology.radix());
         let (node, link) = ((wire / radix) as u16, (wire % radix) as u16);
+        if !self.setup.topology.is_mesh() {
+            self.links.set(node, link, self.wires[wire].rate);
+            return self.find_link(node, self.setup.topology.peer(node, link));
+        }
         let rate = if self.wires[wire].up { self.wires[wire].rate } else { 0 };
         if self.links.rate(node, link) != rate {
             self.links.set(node, link, rate);
@@ -433,7 +467,10 @@ impl Model {
     fn learn_paths(&mut self) {
         let edge = self.setup.topology.edge_nodes();
         for number in 0..self.setup.topology.nodes() {
-            self.nodes[usize::from(number)].learn(&self.setup, &self.links, number);
+            match self.setup.topology.is_mesh() {
+                true => self.nodes[usize::from(number)].learn(&self.setup, &self.links, number),
+                false => self.learn_at(number),
+            }
         }
         if self.setup.order != Order::Strict || !self.setup.topology.is_mesh() {
             return;

@@ -1,5 +1,6 @@
 //! What a node of the model has.
 
+use crate::news::News;
 use crate::numbering::Numbering;
 use crate::path::{Config, PathChooser, Policy};
 use crate::resequence::Resequencer;
@@ -15,6 +16,9 @@ pub(super) struct Node {
     pub numbers: Vec<Numbering>,
     /// By input node; frames of the model.
     pub streams: Vec<Resequencer<u32>>,
+    /// In a fly: what it knows of the links of others, and its present life.
+    pub news: Option<News>,
+    pub life: u8,
     /// What resequencers let go, empty between calls.
     pub out: Vec<u32>,
 }
@@ -46,6 +50,8 @@ impl Node {
             chooser: PathChooser::new(config),
             numbers: vec![Numbering::new(radix); streams],
             streams: (0..streams).map(|_| Resequencer::new(paths, setup.window, setup.deadline, 0)).collect(),
+            news: None,
+            life: 0,
             out: Vec::new(),
         }
     }

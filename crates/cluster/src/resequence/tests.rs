@@ -196,11 +196,11 @@ fn run(seed: u64, trial: &Trial) -> (Vec<u64>, Counts) {
         if random.fraction() < trial.duplication {
             send(now, path, What::Packet(packet, number), &mut random, false);
         }
-        for (path, number) in numbers.markers(now, 200) {
+        for (path, number) in numbers.markers(now, 200, |_| 0) {
             send(now, path, What::Marker(number), &mut random, false);
         }
     }
-    for (path, number) in numbers.markers(1_000_000, 200) {
+    for (path, number) in numbers.markers(1_000_000, 200, |_| 0) {
         send(30_000, path, What::Marker(number), &mut random, false);
     }
     if trial.failure {

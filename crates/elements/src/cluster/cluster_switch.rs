@@ -67,6 +67,8 @@
 //! | `lines` | r | for each line of the node: packets and bytes out, what waits |
 //! | `shares` | r | for each node with lines and each link: the weight of the link on first ways to it |
 //! | `traffic` | r | packets and bytes: for own lines, sent directly, sent to relays, relayed for others, received |
+//! | `news` | r | in a fly: what every other node was last heard to say of its links: in which life, how long ago, how many are up |
+//! | `far_links` | r | in a fly: links of other nodes by which nothing is sent: who says so, and whether they are down or settle after they came up |
 //! | `streams` | r | for each input node: what its resequencer has delivered, holds, gave up and refused; spread of delays |
 //! | `drain` | rw | true: the others choose this node as relay no more; in a full mesh |
 //! | `members` | rw | the nodes that there are |
@@ -88,6 +90,7 @@
 //! - `own`: from this node itself.
 //! - `misrouted`: for another node though on its last way.
 //! - `message`: neither hello nor marker.
+//! - `news`: what a hello says of far links has a field out of range. The hello itself holds.
 //!
 //! At relays:
 //! - `relay_full`: as many bytes of its input node as may wait are waiting for the link.
@@ -195,6 +198,8 @@ impl Class for ClusterSwitch {
         h.read_with("lines", |c, text| c.status().lines(&c.settings).show(text));
         h.read_with("shares", |c, text| c.status().shares(&c.settings).show(text));
         h.read_with("traffic", |c, text| c.status().traffic().show(text));
+        h.read_with("news", |c, text| c.status().news(&c.settings).show(text));
+        h.read_with("far_links", |c, text| c.status().far_links().show(text));
         h.read_with("streams", |c, text| c.status().streams(&c.settings).show(text));
         h.read("drain", |c| c.drains().to_string());
         h.write("drain", |c, text, _| {

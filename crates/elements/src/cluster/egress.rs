@@ -141,6 +141,12 @@ impl Egress {
         self.released = released;
     }
 
+    /// A node that is not heard directly is said to be in this life. If that is wrong its packets say so.
+    pub fn renew(&mut self, node: u16, incarnation: u8) {
+        self.restart(node, incarnation);
+        self.unheard(node);
+    }
+
     /// A node is heard no more: only its packets say in which life it is.
     pub fn unheard(&mut self, node: u16) {
         self.sources.get_mut(usize::from(node)).into_iter().for_each(|source| source.is_heard = false);

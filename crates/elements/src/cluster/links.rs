@@ -1,13 +1,14 @@
 //! Links: what comes in by them, and whether they are up.
 
-use super::losses::{self, LINK_DOWN, MESSAGE, RELAY_FULL, UNREACHABLE};
+use super::losses::{self, LINK_DOWN, MESSAGE, NEWS, RELAY_FULL, UNREACHABLE};
 use super::outlet::{OVERHEAD, Turn, length};
 use super::settings::Settings;
 use super::switch::{Adjacencies, NONE, Switch};
 use cluster::header::{ETHERTYPE_CONTROL, Header, HeaderError, LEN, Phase};
 use cluster::liveness::{Event, Liveness};
 use cluster::message::{self, Message, Neighbours};
-use cluster::shares::small;
+use cluster::numbering::marker_gap;
+use cluster::shares::{Links, small};
 use graph::{Cx, Nanos, Out};
 use packet::wire::ethernet::HEADER_LEN;
 use packet::{Batch, Packet};
@@ -216,11 +217,13 @@ impl Switch {
                     // It is about to be told that it is none, or we that it is one.
                     return out.consume(Batch::one(packet));
                 }
+                let text = text.get(message::LEN..).unwrap_or_default();
+                let has_sense = self.hear_news(header.source, Neighbours::behind(text), cx.now, out);
                 let neighbour = &mut self.neighbours[place];
                 neighbour.hellos += 1;
                 neighbour.spread_there = u64::from(spread) * 1000;
                 let mut changed = std::mem::replace(&mut neighbour.drains, drains) != drains;
-                if neighbour.reaches.read(text.get(message::LEN..).unwrap_or_default()) {
+                if neighbour.reaches.read(text) {
                     changed = true;
                     let Neighbour { settled, reaches, settles, .. } = neighbour;
                     settled.iter_mut().for_each(|settled| settled.retain(reaches));
@@ -234,6 +237,9 @@ impl Switch {
                 }
                 if changed {
                     self.learn(cx.now, out);
+                }
+                if !has_sense {
+                    return out.lose(packet, NEWS);
                 }
             }
             Some(Message::Marker { stamp }) => {
@@ -250,7 +256,8 @@ impl Switch {
         let settles = now.saturating_add(HELLOS_TO_SETTLE * self.settings.hello);
         let neighbour = &mut self.neighbours[place];
         neighbour.settled = None;
-        neighbour.settles = matches!(event, Event::Up { .. }).then_some(settles);
+        let up = matches!(event, Event::Up { .. });
+        neighbour.settles = up.then_some(settles);
         match event {
             Event::Up { incarnation } => {
                 let before = neighbour.incarnation.replace(incarnation);
@@ -267,12 +274,13 @@ impl Switch {
                 outlet.drain().for_each(|packet| out.lose(packet, LINK_DOWN));
             }
         }
+        self.tell_news(self.neighbours[place].node, up, now);
         self.learn(now, out);
         self.deliver(out);
     }
 
     /// A node has forgotten what came from here: the numbers for it begin with 0 again.
-    fn begin_anew(&mut self, node: u16) {
+    pub(super) fn begin_anew(&mut self, node: u16) {
         if let Some(numbers) = self.numbers.get_mut(usize::from(node)) {
             *numbers = cluster::numbering::Numbering::new(self.settings.topology.radix().into());
         }
@@ -287,6 +295,7 @@ impl Switch {
             self.second_ways[usize::from(node)] = outlet.unwrap_or(NONE);
         }
         let (topology, me, mut links) = (settings.topology, settings.me, self.all_links());
+        self.space_markers(&links);
         for link in (0..topology.radix()).filter(|&link| topology.peer(me, link) != me) {
             let settled = self.neighbour(topology.peer(me, link)).is_some_and(|n| n.settled.is_some());
             if !settled {
@@ -294,6 +303,7 @@ impl Switch {
             }
             self.chooser.set_link_rate(link, links.rate(me, link));
         }
+        self.news.iter().for_each(|news| news.limit(&mut links));
         if self.is_mesh {
             for relay in (0..topology.nodes()).filter(|&relay| relay != me) {
                 let settled = self.neighbour(relay).filter(|n| !n.drains).and_then(|n| n.settled.as_ref());
@@ -341,7 +351,7 @@ impl Switch {
                 self.happened(place, event, cx.now, out);
             }
         }
-        let mut settled = false;
+        let mut settled = self.look_after_news(cx.now);
         for neighbour in &mut self.neighbours {
             if neighbour.settles.take_if(|at| *at <= cx.now).is_some() {
                 neighbour.settled = Some(neighbour.reaches.clone());
@@ -357,7 +367,7 @@ impl Switch {
             if !self.neighbours[place].is_member {
                 continue;
             }
-            let Some(hears) = self.neighbours[place].liveness.hello(cx.now) else { continue };
+            let Some(hears) = self.is_hello_due(place, cx.now) else { continue };
             let node = self.neighbours[place].node;
             let spread = self.egress.spread(node, cx.now) / 1000;
             let hello = Message::Hello {
@@ -367,11 +377,25 @@ impl Switch {
                 stamp: cx.now,
             };
             let header = self.settings.header(node, 0, Phase::ToOutput);
-            if let Some(packet) = control_frame(cx, &header, &hello, mine.encode()) {
+            let news = self.news_for(node, cx.now);
+            if let Some(packet) = control_frame(cx, &header, &hello, mine.encode().chain(news)) {
                 out.made(1);
                 self.outlets[usize::from(self.settings.own_lines()) + place].send_now(packet, out);
             }
         }
+    }
+
+    /// Takes in how often paths get markers: where they are slow, more seldom.
+    fn space_markers(&mut self, links: &Links) {
+        if !self.is_mesh || !self.is_strict {
+            return;
+        }
+        let (me, nodes) = (self.me, self.settings.topology.nodes());
+        let bits = 8 * (LEAST_FRAME as u64 + u64::from(OVERHEAD));
+        // Members are nodes, of which there are fewer than 2^12.
+        let members = self.members.len() as u16;
+        let gap = |to, via| marker_gap(members, bits, links.rate(me, via).min(links.rate(via, to)));
+        self.marker_gaps = (0..nodes).map(|to| (0..nodes).map(|via| gap(to, via)).collect()).collect();
     }
 
     /// Sends markers on paths that carried nothing.
@@ -382,7 +406,9 @@ impl Switch {
             if node == self.settings.me {
                 continue;
             }
-            due.extend(self.numbers[usize::from(node)].markers(cx.now, idle));
+            let gaps = self.marker_gaps.get(usize::from(node));
+            let gap = |link: usize| gaps.and_then(|gaps| gaps.get(link)).copied().unwrap_or(0);
+            due.extend(self.numbers[usize::from(node)].markers(cx.now, idle, gap));
             for (link, sequence) in due.drain(..) {
                 self.mark(node, link as u16, sequence, cx, out);
             }
@@ -391,7 +417,11 @@ impl Switch {
 
     fn mark(&mut self, node: u16, link: u16, sequence: u32, cx: &Cx<'_>, out: &mut Out<'_>) {
         let is_direct = self.is_mesh && link == node;
-        let reaches = |n: &Neighbour| is_direct || !self.is_mesh || n.reaches.has(node);
+        let has_share = || self.weights[usize::from(node)].get(usize::from(link)).is_some_and(|&w| w > 0);
+        let reaches = |n: &Neighbour| match self.is_mesh {
+            true => is_direct || n.reaches.has(node),
+            false => has_share(),
+        };
         let place =
             self.place_of(link).filter(|&p| self.neighbours[p].is_up() && reaches(&self.neighbours[p]));
         let Some(place) = place else { return };

@@ -31,6 +31,7 @@ pub const NAMES: &[&str] = &[
     "line_full",
     "no_twin",
     "no_room",
+    "news",
 ];
 
 /// The next hop has no adjacency any more.
@@ -72,6 +73,8 @@ pub const LINE_FULL: Loss = Loss(22);
 pub const NO_TWIN: Loss = Loss(23);
 /// The buffer has no room for tags.
 pub const NO_ROOM: Loss = Loss(24);
+/// What a hello says of far links is out of range.
+pub const NEWS: Loss = Loss(25);
 
 /// The loss of a frame with such a header.
 #[cold]
@@ -132,7 +135,7 @@ mod tests {
             names,
             ["unresolved", "no_line", "unreachable", "link_full", "message", "relay_full", "link_down"]
         );
-        let last = [STALE, LINE_FULL, NO_TWIN, NO_ROOM].map(name);
-        assert_eq!(last, ["stale", "line_full", "no_twin", "no_room"]);
+        let last = [STALE, LINE_FULL, NO_TWIN, NO_ROOM, NEWS].map(name);
+        assert_eq!(last, ["stale", "line_full", "no_twin", "no_room", "news"]);
     }
 }

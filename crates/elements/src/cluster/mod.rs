@@ -4,6 +4,7 @@ mod alike;
 mod cluster_switch;
 mod cluster_wrap;
 mod egress;
+mod far;
 mod frames;
 mod ingress;
 mod lanes;

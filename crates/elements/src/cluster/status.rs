@@ -1,5 +1,6 @@
 //! What a `ClusterSwitch` shows of itself.
 
+use super::far::FarStatus;
 use super::settings::Settings;
 use super::switch::Switch;
 use super::table::{Cell, Table};
@@ -84,6 +85,7 @@ pub struct Status {
     streams: Vec<StreamStatus>,
     /// The nodes that there are.
     members: Vec<u16>,
+    pub(super) far: FarStatus,
 }
 
 impl Status {
@@ -246,6 +248,7 @@ impl Switch {
         }));
         status.weights.clone_from(&self.weights);
         status.members.clone_from(&self.members);
+        self.far_status(&mut status.far, now);
         status.traffic = self.traffic;
         status.streams.clear();
         for node in 0..self.settings.topology.edge_nodes() {

@@ -11,6 +11,7 @@ use super::status::Traffic;
 use super::usual::Latest;
 use super::ways::Ways;
 use cluster::header::{ADJACENCIES, ETHERTYPE_WHOLE, Header, LEN, Limits, Phase, Template};
+use cluster::news::News;
 use cluster::numbering::Numbering;
 use cluster::path::{Config, Order, PathChooser, Policy};
 use fib::{Adjacency, Forwarding, FramingId};
@@ -169,6 +170,11 @@ pub struct Switch {
     /// What the timer is set to.
     armed: Nanos,
     advanced: Nanos,
+    /// Of far links, in a fly; and whether something of it is to be taken in.
+    pub(super) news: Option<News>,
+    pub(super) has_news: bool,
+    /// By output node and link, in a full mesh with strict order: [`cluster::numbering::marker_gap`].
+    pub(super) marker_gaps: Vec<Vec<u64>>,
 }
 
 impl Switch {
@@ -186,7 +192,6 @@ impl Switch {
             link.into_iter().for_each(|outlet| *outlet = (own + place) as u16);
         }
         let link_rate = settings.link_rate(settings.members.len());
-        let new_neighbour = |&node| Neighbour::new(node, &settings);
         let needs_flow = matches!(settings.order, Order::Flowlet | Order::SinglePath)
             || settings.policy == Policy::FlowHash;
         Switch {
@@ -208,7 +213,7 @@ impl Switch {
             early: Vec::new(),
             passed: Vec::new(),
             latest: vec![None; settings.links.len()].into(),
-            neighbours: settings.links.iter().map(new_neighbour).collect(),
+            neighbours: settings.links.iter().map(|&node| Neighbour::new(node, &settings)).collect(),
             outlet_of: outlet_of.into(),
             me: settings.me,
             own_lines: settings.own_lines(),
@@ -230,6 +235,9 @@ impl Switch {
             ticks: 0,
             armed: 0,
             advanced: 0,
+            news: super::far::news(&settings),
+            has_news: false,
+            marker_gaps: Vec::new(),
             shared,
             settings,
         }

@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "what fails here is to be seen")]
 
 mod flowlets;
+mod fly;
 mod growth;
 mod net;
 mod node;
@@ -460,6 +461,8 @@ fn a_multi_stage_network_carries_and_keeps_order() {
     for setup in [two.clone(), Setup { order: "spray", ..two }, four] {
         let order = setup.order;
         let mut net = Net::new(setup);
+        // Links are used later the more columns there are.
+        net.run_for(20 * MS);
         let lines = net.setup.edge;
         let mut random = Random::new(9);
         for wire in &mut net.wires {

@@ -29,7 +29,7 @@ struct Table {
     columns: &'static [(&'static str, &'static str)],
 }
 
-const TABLES: [Table; 5] = [
+const TABLES: [Table; 6] = [
     Table {
         handler: "links",
         title: "internal links",
@@ -64,6 +64,11 @@ const TABLES: [Table; 5] = [
         columns: &[("to", "to_node"), ("via", "shares")],
     },
     Table {
+        handler: FAR,
+        title: "far links that are not used, by who knows of it",
+        columns: &[("link from", "from_node"), ("to", "to_node"), ("state", "state")],
+    },
+    Table {
         handler: "streams",
         title: "order, by input node",
         columns: &[
@@ -81,6 +86,9 @@ const TABLES: [Table; 5] = [
     },
 ];
 
+/// The table that only nodes of a fly have rows of.
+const FAR: &str = "far_links";
+
 /// Asks all nodes, and prints what they say.
 pub fn status(args: &StatusArgs) -> Done {
     let running = args.which.find()?;
@@ -95,6 +103,9 @@ fn text(rows: &[Value]) -> String {
     let mut text = states(rows);
     for table in &TABLES {
         let rows: Vec<&Value> = rows.iter().filter(|row| row["table"] == table.handler).collect();
+        if table.handler == FAR && rows.is_empty() {
+            continue;
+        }
         let together = if table.handler == "shares" { shares(&rows) } else { Vec::new() };
         let rows = if together.is_empty() { rows } else { together.iter().collect() };
         let _ = write!(text, "\n{}\n{}", table.title, table.text(&rows));
@@ -234,7 +245,10 @@ fn rows_of(node: &NodeState, nodes: &[NodeState]) -> Result<Vec<Value>, String> 
     let mut all = Vec::new();
     let client = client(node)?;
     for table in &TABLES {
-        for mut row in client.table(&format!("/handlers/{SWITCH}/{}?json", table.handler))? {
+        let found = client.table(&format!("/handlers/{SWITCH}/{}?json", table.handler));
+        // A node of the version before does not have it.
+        let found = if table.handler == FAR { Ok(found.unwrap_or_default()) } else { found };
+        for mut row in found? {
             named(&mut row, nodes);
             row["table"] = table.handler.into();
             row["node"] = node.node.clone().into();

@@ -34,6 +34,7 @@ fn eight_nodes_of_a_fly_are_one_router() -> Result<()> {
     what_has_no_meaning_is_refused(&stage)?;
     packets_are_in_order(&stage)?;
     one_behind_is_killed(&stage)?;
+    one_with_a_line_is_killed(&stage)?;
     stage.end()
 }
 
@@ -97,7 +98,7 @@ fn packets_are_in_order(stage: &Stage) -> Result<()> {
     })
 }
 
-/// What must go by it is lost until it is back, in a new life.
+/// When all know of it nothing goes by it, and nothing is lost, until it is back, in a new life.
 fn one_behind_is_killed(stage: &Stage) -> Result<()> {
     let life = || {
         let links = stage.rows("links")?;
@@ -111,8 +112,42 @@ fn one_behind_is_killed(stage: &Stage) -> Result<()> {
         let mut ends = links.iter().filter(|row| row["node"] == "a" && row["peer"] == "w");
         Ok(ends.all(|row| row["state"] == "down").then_some(()))
     })?;
+    // Those of the others that it has no link to.
+    for node in ["d", "x", "y", "z"] {
+        knows_that_none_leads_to(stage, node, "w")?;
+    }
+    let pairs = [(0, 1), (1, 2), (2, 3), (3, 0), (0, 2), (3, 1)];
+    let probes = stage.probes(&pairs, LENGTH, RATE)?;
+    thread::sleep(Duration::from_secs(1));
+    let seen = Probe::end(probes)?;
+    let all_came = seen.iter().all(|seen| (seen.again, seen.late) == (0, 0) && seen.received == seen.sent);
+    assert!(all_came, "{seen:?}\n{}", stage.typed(&["status"])?);
     stage.start("w")?;
     stage.wait_for_all_links()?;
     assert_eq!(life()?, (before + 1) % 16);
     stage.wait_for_all_pings()
+}
+
+/// Waits until a node has heard from all neighbours of another one that their links there are down.
+fn knows_that_none_leads_to(stage: &Stage, node: &str, dead: &str) -> Result<()> {
+    wait_until(&format!("{node} knows of {dead}"), LIMIT, || {
+        let far = stage.rows("far_links")?;
+        let told = far.iter().filter(|row| row["node"] == node && row["to_node"] == dead);
+        Ok((told.filter(|row| row["state"] == "down").count() == 3).then_some(()))
+    })
+}
+
+/// Its twin at the control node has no carrier until it is back.
+fn one_with_a_line_is_killed(stage: &Stage) -> Result<()> {
+    let carrier = |is: bool| {
+        let shown = stage.inside.run("ip", &["-o", "link", "show", "ext4"])?;
+        Ok((shown.contains("LOWER_UP") == is).then_some(()))
+    };
+    carrier(true)?.ok_or_else(|| Error::new("no carrier"))?;
+    stage.kill("d")?;
+    wait_until("the end of the carrier", LIMIT, || carrier(false))?;
+    assert!(stage.rows("shares")?.iter().all(|row| row["to_node"] != "d"), "nobody can send there");
+    stage.typed(&["start", "d"])?;
+    wait_until("a carrier", LIMIT, || carrier(true))?;
+    stage.wait_for_ping(0, "10.4.0.2", true)
 }
