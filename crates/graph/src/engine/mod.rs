@@ -37,6 +37,8 @@ const RING_BURST: usize = 64;
 /// What a round found.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Round {
+    /// When it began.
+    pub now: Nanos,
     /// Something useful was done.
     pub useful: bool,
     /// Tasks that are ready to run again.
@@ -163,6 +165,7 @@ impl Engine {
         self.core.free_lost();
         self.core.flush_roads();
         Round {
+            now: self.now,
             useful: useful || waiting,
             ready: self.tasks.ready(),
             next_timer: self.core.timers.next_due(),

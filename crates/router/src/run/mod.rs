@@ -1,5 +1,6 @@
 //! Runs a configuration: devices, workers, signals, and an orderly end.
 
+mod pace;
 mod service;
 mod signals;
 mod worker;

@@ -6,31 +6,15 @@
 //!                         └► pollers found nothing for a while: sleep a little, then longer
 //! ```
 
+use super::pace::Pace;
 use graph::engine::mailbox::Mailbox;
-use graph::{Clock, Engine, Nanos, Round};
+use graph::{Clock, Engine};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-/// For how long polling finds nothing before a worker sleeps at all: longer than what lies between two bursts of a line
-/// that carries some 100,000 packets a second, so that only quiet lines wait for a worker to wake up.
-const AWAKE: Duration = Duration::from_micros(100);
-/// A worker that has not slept for some time stays awake for a part of it, one of so many, so that a busy line whose sender pauses
-/// does not wait for a worker to wake up.
-const AWAKE_PART: u64 = 16;
-/// For how long at most.
-const LONGEST_AWAKE: Duration = Duration::from_millis(1);
-/// Sleeps of a polling worker that finds nothing: how many in a row of which length. The longer it has been idle the
-/// longer it sleeps, so that an idle router leaves the processor to others; the price is that much latency for the
-/// first packet after a pause.
-const SLEEPS: [(u32, Duration); 4] = [
-    (400, Duration::from_micros(50)),
-    (800, Duration::from_micros(250)),
-    (1600, Duration::from_millis(1)),
-    (u32::MAX, Duration::from_millis(2)),
-];
 /// A worker without pollers looks up at least this often: a lost wake-up must not hang a router.
-const LONGEST_SLEEP: Duration = Duration::from_millis(100);
+pub const LONGEST_SLEEP: Duration = Duration::from_millis(100);
 
 /// What the workers of one run share.
 #[derive(Debug)]
@@ -90,18 +74,18 @@ pub fn drive(mut engine: Engine, run: &Run) -> Engine {
     // Sleeps of 50 µs would take 100 with the default slack. Where that is not possible they do.
     let _ = nix::sys::prctl::set_timerslack(1_000);
     engine.start();
-    let mut pace = Pace { woke: run.clock.now(), ..Pace::default() };
+    let mut pace = Pace::new(run.clock.now());
     while !run.is_stopping() {
         let round = engine.round();
         if round.stop {
             run.stop();
         } else if round.useful {
-            pace.found();
+            pace.found(round.now);
         } else if round.ready == 0 && round.next_timer.is_none() {
             wait_for_letters(&mut engine, run);
-            pace.woke = run.clock.now();
+            pace.slept(round.now, run.clock.now());
         } else {
-            pace.wait(&mut engine, round, run);
+            pace.wait(&mut engine, round, &run.clock);
         }
     }
     engine
@@ -115,74 +99,4 @@ fn wait_for_letters(engine: &mut Engine, run: &Run) {
         engine.idle(|| std::thread::park_timeout(LONGEST_SLEEP));
     }
     run.set_idle(worker, false);
-}
-
-/// How long a worker has found nothing.
-#[derive(Debug, Default)]
-struct Pace {
-    /// When polling first found nothing.
-    since: Option<Nanos>,
-    sleeps: u32,
-    /// When the last sleep ended.
-    woke: Nanos,
-}
-
-impl Pace {
-    /// A round found something.
-    fn found(&mut self) {
-        (self.since, self.sleeps) = (None, 0);
-    }
-
-    /// For how long polling may find nothing, if it began to at this time.
-    fn awake(&self, since: Nanos) -> Duration {
-        let busy = since.saturating_sub(self.woke);
-        Duration::from_nanos(busy / AWAKE_PART).clamp(AWAKE, LONGEST_AWAKE)
-    }
-
-    fn next_sleep(&self) -> Duration {
-        SLEEPS.iter().find(|(up_to, _)| self.sleeps <= *up_to).map_or(LONGEST_SLEEP, |(_, sleep)| *sleep)
-    }
-
-    fn wait(&mut self, engine: &mut Engine, round: Round, run: &Run) {
-        if run.clock.is_simulated() {
-            if let Some(next) = round.next_timer {
-                run.clock.advance(next);
-            }
-            return;
-        }
-        let until_timer = round.next_timer.map(|t| until(t, &run.clock));
-        let longest = if round.ready == 0 {
-            LONGEST_SLEEP
-        } else {
-            let now = run.clock.now();
-            let since = *self.since.get_or_insert(now);
-            if Duration::from_nanos(now.saturating_sub(since)) < self.awake(since) {
-                return std::hint::spin_loop();
-            }
-            self.sleeps = self.sleeps.saturating_add(1);
-            self.next_sleep()
-        };
-        let sleep = until_timer.map_or(longest, |t| t.min(longest));
-        if !sleep.is_zero() {
-            engine.idle(|| std::thread::park_timeout(sleep));
-            self.woke = run.clock.now();
-        }
-    }
-}
-
-fn until(time: Nanos, clock: &Clock) -> Duration {
-    Duration::from_nanos(time.saturating_sub(clock.now()))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn who_has_been_busy_for_long_stays_awake_for_longer() {
-        let pace = Pace { woke: 1_000_000, ..Pace::default() };
-        let awake = |busy_us: u64| pace.awake(1_000_000 + busy_us * 1000).as_micros();
-        assert_eq!([0, 1600, 3200, 8000, 16_000, 1_000_000].map(awake), [100, 100, 200, 500, 1000, 1000]);
-        assert_eq!(pace.awake(0).as_micros(), 100, "asleep since then");
-    }
 }
