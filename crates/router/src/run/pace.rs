@@ -31,6 +31,8 @@ const SLEEPS: [(u32, Duration); 4] = [
 const WINDOW: Nanos = 10_000_000;
 /// It does, if others had one in so many parts of the time in which it wanted to run.
 const SHARED_PART: u64 = 8;
+/// So many times in a row: who is there now and then is not worth sleeping for.
+const SHARED_WINDOWS: u32 = 3;
 /// For how long that counts.
 const SHARED_FOR: Nanos = 100_000_000;
 /// For how long polling finds nothing before a worker sleeps that shares its processor.
@@ -45,6 +47,8 @@ pub struct Pace {
     /// When the last sleep ended.
     woke: Nanos,
     window: Window,
+    /// So many windows in a row were shared.
+    in_a_row: u32,
     /// Until when the processor counts as shared.
     shared: Nanos,
 }
@@ -95,7 +99,7 @@ impl Window {
 impl Pace {
     /// Of a worker that begins.
     pub fn new(now: Nanos) -> Pace {
-        Pace { since: None, sleeps: 0, woke: now, window: Window::new(now), shared: 0 }
+        Pace { since: None, sleeps: 0, woke: now, window: Window::new(now), in_a_row: 0, shared: 0 }
     }
 
     /// A round that began at this time found something.
@@ -122,10 +126,16 @@ impl Pace {
     #[cold]
     fn look_at_others(&mut self, now: Nanos) {
         let next = Window::new(now);
-        if self.window.is_shared(next) {
-            self.shared = now + SHARED_FOR;
+        let is_shared = std::mem::replace(&mut self.window, next).is_shared(next);
+        self.note(is_shared, now);
+    }
+
+    /// A window has ended, in which the processor was shared or not.
+    fn note(&mut self, is_shared: bool, now: Nanos) {
+        self.in_a_row = if is_shared { self.in_a_row.saturating_add(1) } else { 0 };
+        if self.in_a_row >= SHARED_WINDOWS {
+            self.shared = now.saturating_add(SHARED_FOR);
         }
-        self.window = next;
     }
 
     /// For how long polling may find nothing, if it began to at this time.
@@ -184,8 +194,20 @@ mod tests {
 
     #[test]
     fn who_shares_its_processor_sleeps_at_once_for_a_while() {
-        let pace = Pace { shared: 7_000_000, ..Pace::new(0) };
-        assert_eq!([6_999_999, 7_000_000].map(|since| pace.awake(since).as_micros()), [10, 437]);
+        let mut pace = Pace::new(0);
+        let mut shared = |windows: &[bool]| {
+            windows
+                .iter()
+                .map(|&is_shared| {
+                    pace.note(is_shared, 7_000_000);
+                    pace.awake(7_000_000) == SHARED_AWAKE
+                })
+                .collect::<Vec<_>>()
+        };
+        assert_eq!(shared(&[true, true, false, true, true, true]), [false, false, false, false, false, true]);
+        assert_eq!(shared(&[false, true]), [true, true], "it still counts");
+        let awake = [106_999_999, 107_000_000].map(|since| pace.awake(since).as_micros());
+        assert_eq!(awake, [10, 1000]);
     }
 
     #[test]

@@ -82,8 +82,9 @@ pub fn drive(mut engine: Engine, run: &Run) -> Engine {
         } else if round.useful {
             pace.found(round.now);
         } else if round.ready == 0 && round.next_timer.is_none() {
+            let from = run.clock.now();
             wait_for_letters(&mut engine, run);
-            pace.slept(round.now, run.clock.now());
+            pace.slept(from, run.clock.now());
         } else {
             pace.wait(&mut engine, round, &run.clock);
         }
