@@ -10,6 +10,7 @@ mod ingress;
 mod lanes;
 mod links;
 mod losses;
+mod markers;
 mod members;
 mod outlet;
 mod rates;
