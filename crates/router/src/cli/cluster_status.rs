@@ -27,6 +27,8 @@ struct Table {
     title: &'static str,
     /// Headings, and what stands below them in a row.
     columns: &'static [(&'static str, &'static str)],
+    /// Nodes of the version before do not have it, and where it has no rows it is left out.
+    may_lack: bool,
 }
 
 const TABLES: [Table; 6] = [
@@ -42,6 +44,7 @@ const TABLES: [Table; 6] = [
             ("bytes", "tx_bytes"),
             ("waiting", "waiting_packets"),
         ],
+        may_lack: false,
     },
     Table {
         handler: "lines",
@@ -52,21 +55,25 @@ const TABLES: [Table; 6] = [
             ("bytes", "tx_bytes"),
             ("waiting", "waiting_packets"),
         ],
+        may_lack: false,
     },
     Table {
         handler: "traffic",
         title: "traffic, by the way that it takes",
         columns: &[("way", "way"), ("packets", "packets"), ("bytes", "bytes")],
+        may_lack: false,
     },
     Table {
         handler: "shares",
         title: "shares of what does not go directly",
         columns: &[("to", "to_node"), ("via", "shares")],
+        may_lack: false,
     },
     Table {
-        handler: FAR,
+        handler: "far_links",
         title: "far links that are not used, by who knows of it",
         columns: &[("link from", "from_node"), ("to", "to_node"), ("state", "state")],
+        may_lack: true,
     },
     Table {
         handler: "streams",
@@ -83,11 +90,9 @@ const TABLES: [Table; 6] = [
             ("out of window", "out_of_window"),
             ("delays apart, us", "delay_spread_us"),
         ],
+        may_lack: false,
     },
 ];
-
-/// The table that only nodes of a fly have rows of.
-const FAR: &str = "far_links";
 
 /// Asks all nodes, and prints what they say.
 pub fn status(args: &StatusArgs) -> Done {
@@ -103,7 +108,7 @@ fn text(rows: &[Value]) -> String {
     let mut text = states(rows);
     for table in &TABLES {
         let rows: Vec<&Value> = rows.iter().filter(|row| row["table"] == table.handler).collect();
-        if table.handler == FAR && rows.is_empty() {
+        if table.may_lack && rows.is_empty() {
             continue;
         }
         let together = if table.handler == "shares" { shares(&rows) } else { Vec::new() };
@@ -246,9 +251,7 @@ fn rows_of(node: &NodeState, nodes: &[NodeState]) -> Result<Vec<Value>, String> 
     let client = client(node)?;
     for table in &TABLES {
         let found = client.table(&format!("/handlers/{SWITCH}/{}?json", table.handler));
-        // A node of the version before does not have it.
-        let found = if table.handler == FAR { Ok(found.unwrap_or_default()) } else { found };
-        for mut row in found? {
+        for mut row in if table.may_lack { found.unwrap_or_default() } else { found? } {
             named(&mut row, nodes);
             row["table"] = table.handler.into();
             row["node"] = node.node.clone().into();
