@@ -1,6 +1,6 @@
 //! k-ary n-flies in which something fails far away.
 
-use crate::net::{MS, Net};
+use crate::net::{MS, Net, is_hello, source};
 use crate::setup::Setup;
 use crate::{drive, names, seeds};
 use cluster::random::Random;
@@ -114,10 +114,8 @@ fn nodes_without_news_are_no_hindrance() {
     let mut random = Random::new(4);
     let mut net = net(two_two("strict"), &mut random);
     net.tamper = Some(|frame| {
-        let is_hello = frame[12..14] == [0x88, 0xB6] && frame[14] == 1;
-        let source = u16::from(frame[6] >> 2) << 6 | u16::from(frame[7] >> 2);
         let node = u16::from(frame[1]) << 4 | u16::from(frame[2] >> 4);
-        if is_hello && (source == 5 || node == 5) {
+        if is_hello(frame) && (source(frame) == 5 || node == 5) {
             // 14 octets of header, 16 of hello, 3 of neighbours.
             frame[33..].fill(0);
         }
@@ -145,9 +143,7 @@ fn forged_news_is_lost_by_name() {
     let mut net = net(two_two("spray"), &mut random);
     let before = net.nodes[0].read("far_links");
     net.tamper = Some(|frame| {
-        let is_hello = frame[12..14] == [0x88, 0xB6] && frame[14] == 1;
-        let source = u16::from(frame[6] >> 2) << 6 | u16::from(frame[7] >> 2);
-        if is_hello && source == 4 && frame.len() > 40 {
+        if is_hello(frame) && source(frame) == 4 && frame.len() > 40 {
             frame[36] = 0xFF;
         }
     });

@@ -176,8 +176,7 @@ impl Net {
             for frame in node.port(&format!("to{}", wire.to)).sent() {
                 (now, wire.from, wire.to, &frame).hash(&mut self.transcript);
                 if is_data(&frame) {
-                    let source = u16::from(frame[6] >> 2) << 6 | u16::from(frame[7] >> 2);
-                    let key = (wire.from, wire.to, source, frame[0] & 0b10_0000 != 0);
+                    let key = (wire.from, wire.to, source(&frame), frame[0] & 0b10_0000 != 0);
                     *self.carried.entry(key).or_default() += frame.len() as u64;
                 }
                 if wire.up && node.up {
@@ -279,6 +278,15 @@ impl Net {
             assert_eq!(node.held(), 0, "node {number}");
         }
     }
+}
+
+/// The input node of a frame on an internal link.
+pub fn source(frame: &[u8]) -> u16 {
+    u16::from(frame[6] >> 2) << 6 | u16::from(frame[7] >> 2)
+}
+
+pub fn is_hello(frame: &[u8]) -> bool {
+    !is_data(frame) && frame[14] == 1
 }
 
 /// A packet on an internal link, neither hello nor marker.

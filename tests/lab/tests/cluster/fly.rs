@@ -1,6 +1,9 @@
 //! A 2-ary 2-fly: four nodes with lines, four behind them, each with two links out and two in.
 
-use super::{LENGTH, QUICK, all_is_one_hop, alone, election, routes_are_those_of_the_control_node};
+use super::{
+    LENGTH, QUICK, a_twin_goes_with_its_node, all_is_one_hop, alone, election,
+    routes_are_those_of_the_control_node,
+};
 use lab::cluster::{LIMIT, NODES, Probe, Stage};
 use lab::daemons::Etcd;
 use lab::netns;
@@ -34,7 +37,7 @@ fn eight_nodes_of_a_fly_are_one_router() -> Result<()> {
     what_has_no_meaning_is_refused(&stage)?;
     packets_are_in_order(&stage)?;
     one_behind_is_killed(&stage)?;
-    one_with_a_line_is_killed(&stage)?;
+    a_twin_goes_with_its_node(&stage)?;
     stage.end()
 }
 
@@ -135,19 +138,4 @@ fn knows_that_none_leads_to(stage: &Stage, node: &str, dead: &str) -> Result<()>
         let told = far.iter().filter(|row| row["node"] == node && row["to_node"] == dead);
         Ok((told.filter(|row| row["state"] == "down").count() == 3).then_some(()))
     })
-}
-
-/// Its twin at the control node has no carrier until it is back.
-fn one_with_a_line_is_killed(stage: &Stage) -> Result<()> {
-    let carrier = |is: bool| {
-        let shown = stage.inside.run("ip", &["-o", "link", "show", "ext4"])?;
-        Ok((shown.contains("LOWER_UP") == is).then_some(()))
-    };
-    carrier(true)?.ok_or_else(|| Error::new("no carrier"))?;
-    stage.kill("d")?;
-    wait_until("the end of the carrier", LIMIT, || carrier(false))?;
-    assert!(stage.rows("shares")?.iter().all(|row| row["to_node"] != "d"), "nobody can send there");
-    stage.typed(&["start", "d"])?;
-    wait_until("a carrier", LIMIT, || carrier(true))?;
-    stage.wait_for_ping(0, "10.4.0.2", true)
 }

@@ -233,7 +233,11 @@ fn the_control_node_is_killed(stage: &Stage) -> Result<()> {
     stage.start("a")?;
     stage.wait_for_all_pings()?;
     routes_are_those_of_the_control_node(stage)?;
-    // Linux is told of a node that goes.
+    a_twin_goes_with_its_node(stage)
+}
+
+/// Linux is told of a node that goes: the twin of its line at the control node has no carrier until it is back.
+fn a_twin_goes_with_its_node(stage: &Stage) -> Result<()> {
     let carrier = |is: bool| {
         let shown = stage.inside.run("ip", &["-o", "link", "show", "ext4"])?;
         Ok((shown.contains("LOWER_UP") == is).then_some(()))
@@ -241,6 +245,7 @@ fn the_control_node_is_killed(stage: &Stage) -> Result<()> {
     carrier(true)?.ok_or_else(|| Error::new("no carrier"))?;
     stage.kill("d")?;
     wait_until("the end of the carrier", LIMIT, || carrier(false))?;
+    assert!(stage.rows("shares")?.iter().all(|row| row["to_node"] != "d"), "nobody can send there");
     stage.typed(&["start", "d"])?;
     wait_until("a carrier", LIMIT, || carrier(true))?;
     stage.wait_for_ping(0, "10.4.0.2", true)
