@@ -46,6 +46,18 @@ impl Running {
         self.ask("show", args)
     }
 
+    /// What `show` says once it says `want`, or after thirty seconds: a worker needs not have run yet.
+    fn shows(&self, args: &[&str], want: &common::Did) -> common::Did {
+        let began = Instant::now();
+        loop {
+            let shown = self.show(args);
+            if shown == *want || began.elapsed() > Duration::from_secs(30) {
+                return shown;
+            }
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    }
+
     fn ask(&self, command: &str, args: &[&str]) -> common::Did {
         let socket = self.socket.to_str().unwrap();
         run(self.dir.path(), &[&[command, "--socket", socket], args].concat())
@@ -91,8 +103,8 @@ fn an_address_that_cannot_be_had_is_an_error_at_the_start() {
 #[test]
 fn show_looks_into_a_running_router() {
     let running = Running::start();
-    let drops = running.show(&["drops"]);
-    assert_eq!(drops, did(0, "element  class  reason  packets\nsink     Idle   idle         60\n", ""));
+    let drops = did(0, "element  class  reason  packets\nsink     Idle   idle         60\n", "");
+    assert_eq!(running.shows(&["drops"], &drops), drops);
     let runtime: Value = serde_json::from_str(&running.show(&["runtime", "--json"]).out).unwrap();
     assert_eq!(runtime["schema"], "routebricks.runtime/1");
     let counter = &runtime["rows"][1];
@@ -127,7 +139,8 @@ fn routes_are_shown_with_what_was_counted() {
                  rt       -    10.0.0.0/8   -            0  -          -          0      0\n\
                  rt       -    10.1.0.0/16  10.9.9.9     0  -          -          5    100\n\
                  other    -    ::/0         -            0  -          -          -      -\n";
-    assert_eq!(running.show(&["routes"]), did(0, shown, ""));
+    let shown = did(0, shown, "");
+    assert_eq!(running.shows(&["routes"], &shown), shown);
     let rows: Value = serde_json::from_str(&running.show(&["routes", "--json"]).out).unwrap();
     let counts = |row: usize| (rows["rows"][row]["packets"].as_u64(), rows["rows"][row]["bytes"].as_u64());
     assert_eq!([counts(0), counts(1), counts(2)], [(Some(0), Some(0)), (Some(5), Some(100)), (None, None)]);
