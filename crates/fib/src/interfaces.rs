@@ -242,6 +242,7 @@ pub struct InterfaceMap {
     all: Vec<Option<Interface>>,
     /// VLANs by the number of the interface below.
     above: Vec<Above>,
+    has_vrfs: bool,
 }
 
 impl InterfaceMap {
@@ -271,7 +272,8 @@ impl InterfaceMap {
                 ids[usize::from(id) % IDS] = number;
             }
         }
-        InterfaceMap { all, above }
+        let has_vrfs = all.iter().flatten().any(|one| one.vrf.is_some());
+        InterfaceMap { all, above, has_vrfs }
     }
 
     /// The interface with this number.
@@ -291,6 +293,12 @@ impl InterfaceMap {
     #[inline]
     pub fn vrf(&self, number: u32) -> Option<&Vrf> {
         self.get(number)?.vrf.as_deref()
+    }
+
+    /// True if some interface is in a VRF.
+    #[inline]
+    pub fn has_vrfs(&self) -> bool {
+        self.has_vrfs
     }
 
     /// All, by number.

@@ -17,6 +17,19 @@ pub trait Fib<A: Address>: Send + Sync {
     /// number of lookups.
     fn lookup_batch(&self, reader: &Reader, addrs: &[A], hops: &mut [Option<NextHopId>]);
 
+    /// As [`lookup_batch`](Fib::lookup_batch), for addresses whose first bits are at hand.
+    fn lookup_beginnings(&self, reader: &Reader, addrs: &Beginnings<'_, A>, hops: &mut [Option<NextHopId>]) {
+        const ROUND: usize = 64;
+        for (round, hops) in hops.chunks_mut(ROUND).enumerate() {
+            let from = round * ROUND;
+            let mut whole = [A::default(); ROUND];
+            let count = addrs.tops.len().saturating_sub(from).min(ROUND);
+            let whole = &mut whole[..count];
+            whole.iter_mut().zip(from..).for_each(|(addr, i)| *addr = (addrs.whole)(i));
+            self.lookup_batch(reader, whole, hops);
+        }
+    }
+
     /// Follows `rib`, in which routes have come, gone or changed since the last call at the `changed` prefixes
     /// only; the prefix of all addresses stands for any changes. One thread at a time may call this.
     fn update(&self, rib: &Rib<A>, changed: &[Prefix<A>]);
@@ -26,6 +39,14 @@ pub trait Fib<A: Address>: Send + Sync {
 
     /// The memory it holds, part by part.
     fn memory(&self) -> Vec<MemoryPart>;
+}
+
+/// Addresses of which lookups hardly ever need more than the first 64 bits.
+pub struct Beginnings<'a, A> {
+    /// The first 64 bits of each, as [`Address::top_bits`] gives them.
+    pub tops: &'a [u64],
+    /// The whole address at a place.
+    pub whole: &'a dyn Fn(usize) -> A,
 }
 
 /// The memory held by one part of a structure.

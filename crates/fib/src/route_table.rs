@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use epoch::{Padded, Reader, Table};
 use serde::Serialize;
 
-use crate::lookup::{Fib, MemoryPart};
+use crate::lookup::{Beginnings, Fib, MemoryPart};
 use crate::next_hop::{NextHop, NextHopId, NextHops, TooManyNextHops};
 use crate::prefix::{Address, Prefix};
 use crate::rib::Rib;
@@ -191,6 +191,18 @@ impl<A: Address> RouteTable<A> {
     #[inline]
     pub fn lookup_batch(&self, reader: &Reader, addrs: &[A], hops: &mut [Option<NextHopId>]) {
         self.fib.lookup_batch(reader, addrs, hops);
+        fence(Ordering::Acquire);
+    }
+
+    /// Looks up each of `addrs`; see [`Fib::lookup_beginnings`].
+    #[inline]
+    pub fn lookup_beginnings(
+        &self,
+        reader: &Reader,
+        addrs: &Beginnings<'_, A>,
+        hops: &mut [Option<NextHopId>],
+    ) {
+        self.fib.lookup_beginnings(reader, addrs, hops);
         fence(Ordering::Acquire);
     }
 

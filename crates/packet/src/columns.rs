@@ -161,6 +161,13 @@ impl Batch {
         packets.iter().enumerate().all(|(i, packet)| packet.head(offset).map(|head| seen(i, head)).is_some())
     }
 
+    /// The first `N` bytes of the network header of the packet at this place, if one element has found those of all packets.
+    #[inline]
+    pub fn network_head_at<const N: usize>(&self, place: usize) -> Option<&[u8; N]> {
+        let frame = self.0.as_ref().filter(|frame| frame.due.get().has(Due::FOUND))?;
+        frame.as_they_are().get(place)?.head(usize::from(frame.headers.network))
+    }
+
     /// The next hop of each packet, in their order.
     #[inline]
     pub fn next_hops(&mut self) -> &[u32] {

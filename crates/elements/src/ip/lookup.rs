@@ -110,7 +110,7 @@ pub(crate) fn table_of(cx: &Initialize<'_>, node: NodeId) -> Option<Arc<RouteTab
 impl<S: Structure> Element for LocalIPLookup<S> {
     fn push(&mut self, _: usize, mut batch: Batch, cx: &Cx<'_>, out: &mut Out<'_>) {
         let IPLookup { routes, one_output, .. } = &*self.shared;
-        match &routes.scope {
+        match routes.scope.as_ref().filter(|scope| scope.has_vrfs(cx.reader)) {
             None => {
                 let Columns { destinations, next_hops } = batch.columns();
                 routes.table.lookup_batch(cx.reader, destinations, NextHopId::in_bits(next_hops));

@@ -32,6 +32,12 @@ impl Scope {
         self.interfaces.with(InterfaceMap::vrfs)
     }
 
+    /// False if all packets are looked up in the routes that all interfaces share.
+    #[inline]
+    pub fn has_vrfs(&self, reader: &Reader) -> bool {
+        self.interfaces.read(reader).has_vrfs()
+    }
+
     /// The number of the interface that a packet came in by.
     #[inline]
     pub fn interface(&self, packet: &Packet) -> u32 {

@@ -28,6 +28,19 @@ pub(crate) fn destinations(batch: &mut Batch, addresses: &mut [u128]) {
     }
 }
 
+/// The first 64 bits of each packet's [`destination`], if those all stand in headers that one element has found, for which
+/// [`Batch::network_head_at`] gives the whole. False, perhaps after some, if it is not so.
+#[inline(always)]
+pub(crate) fn beginnings(batch: &Batch, tops: &mut [u64]) -> bool {
+    batch.network_heads(|i, head| tops[i] = (Ipv6::of(head).destination() >> 64) as u64)
+}
+
+/// The destination of the packet at a place of a batch that has [`beginnings`].
+#[cold]
+pub(crate) fn whole(batch: &Batch, place: usize) -> u128 {
+    batch.network_head_at::<HEADER_LEN>(place).map_or(0, |head| Ipv6::of(head).destination())
+}
+
 #[cold]
 fn annotation(packet: &Packet) -> u128 {
     let mut bytes = [0; 16];

@@ -49,10 +49,11 @@
 //! // rt.count = 2
 //! ```
 
-use super::addresses::{destinations, set_destination};
+use super::addresses::{beginnings, destinations, set_destination, whole};
 use crate::ip::routes::{self, Routes};
 use crate::ip::send_all;
-use fib::{Adjacency, NextHop, NextHopId, RangeTree, RouteTable};
+use epoch::Reader;
+use fib::{Adjacency, Beginnings, NextHop, NextHopId, RangeTree, RouteTable};
 use graph::{
     Args, Class, ConfigErrors, Configure, Cx, Element, Handlers, Initialize, LocalCx, Loss, NodeId, Out,
     Spec, State, Way,
@@ -74,7 +75,14 @@ pub struct LookupIP6Route {
 pub struct LocalLookupIP6Route {
     shared: Arc<LookupIP6Route>,
     ways: Ways,
-    addresses: Box<[u128; Batch::MAX]>,
+    room: Box<Room>,
+}
+
+/// Room for what a lookup of a batch needs.
+struct Room {
+    tops: [u64; Batch::MAX],
+    hops: [Option<NextHopId>; Batch::MAX],
+    addresses: [u128; Batch::MAX],
 }
 
 /// The next hops in the form in which packets need them, by the bits of their number: first no route.
@@ -125,6 +133,30 @@ impl Ways {
     }
 }
 
+impl Room {
+    /// Gives each packet of the batch its next hop.
+    #[inline(always)]
+    fn look_up(&mut self, routes: &Routes<u128>, batch: &mut Batch, reader: &Reader) {
+        let n = batch.len();
+        let scope = routes.scope.as_ref().filter(|scope| scope.has_vrfs(reader));
+        let tops = &mut self.tops[..n];
+        if scope.is_none() && beginnings(batch, tops) {
+            let (addrs, hops) =
+                (Beginnings { tops, whole: &|place| whole(batch, place) }, &mut self.hops[..n]);
+            routes.table.lookup_beginnings(reader, &addrs, hops);
+            return NextHopId::in_bits(batch.columns().next_hops).copy_from_slice(hops);
+        }
+        let addresses = &mut self.addresses[..n];
+        destinations(batch, addresses);
+        match scope {
+            None => {
+                routes.table.lookup_batch(reader, addresses, NextHopId::in_bits(batch.columns().next_hops))
+            }
+            Some(scope) => scope.route(&routes.table, reader, batch, addresses),
+        }
+    }
+}
+
 impl Class for LookupIP6Route {
     const SPEC: Spec =
         Spec { losses: &["no_route"], state: State::Shared, ..Spec::new("LookupIP6Route", "1/-", "h/h") };
@@ -142,7 +174,8 @@ impl Class for LookupIP6Route {
     }
 
     fn local(self: &Arc<Self>, _: &LocalCx) -> LocalLookupIP6Route {
-        LocalLookupIP6Route { shared: self.clone(), ways: Ways::new(), addresses: Box::new([0; Batch::MAX]) }
+        let room = Room { tops: [0; Batch::MAX], hops: [None; Batch::MAX], addresses: [0; Batch::MAX] };
+        LocalLookupIP6Route { shared: self.clone(), ways: Ways::new(), room: Box::new(room) }
     }
 
     fn handlers(h: &mut Handlers<LookupIP6Route>) {
@@ -158,16 +191,7 @@ pub(crate) fn table_of(cx: &Initialize<'_>, node: NodeId) -> Option<Arc<RouteTab
 impl Element for LocalLookupIP6Route {
     fn push(&mut self, _: usize, mut batch: Batch, cx: &Cx<'_>, out: &mut Out<'_>) {
         let LookupIP6Route { routes, one_output } = &*self.shared;
-        let n = batch.len();
-        let addresses = &mut self.addresses[..n];
-        destinations(&mut batch, addresses);
-        match &routes.scope {
-            None => {
-                let hops = NextHopId::in_bits(batch.columns().next_hops);
-                routes.table.lookup_batch(cx.reader, addresses, hops);
-            }
-            Some(scope) => scope.route(&routes.table, cx.reader, &mut batch, addresses),
-        }
+        self.room.look_up(routes, &mut batch, cx.reader);
         if *one_output {
             return send_all(batch, out);
         }

@@ -32,7 +32,7 @@ use epoch::{Reader, Table};
 use self::build::Builder;
 use self::node::MAX_NODES;
 use self::tree::{Full, Slots, Tree};
-use crate::lookup::{Fib, MemoryPart};
+use crate::lookup::{Beginnings, Fib, MemoryPart};
 use crate::next_hop::NextHopId;
 use crate::prefix::{Address, Family, Prefix};
 use crate::rib::Rib;
@@ -108,6 +108,10 @@ impl<A: Address> Fib<A> for RangeTree<A> {
     }
 
     fn lookup_batch(&self, reader: &Reader, addrs: &[A], hops: &mut [Option<NextHopId>]) {
+        self.tree.read(reader).lookup_batch(&addrs, hops);
+    }
+
+    fn lookup_beginnings(&self, reader: &Reader, addrs: &Beginnings<'_, A>, hops: &mut [Option<NextHopId>]) {
         self.tree.read(reader).lookup_batch(addrs, hops);
     }
 

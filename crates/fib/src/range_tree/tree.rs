@@ -6,7 +6,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use epoch::{LargeSlice, Padded, Ticket, prefetch, ticket};
 
 use super::node::{Cell, Entry, MAX_NODES, Node, STAGE};
-use crate::lookup::MemoryPart;
+use crate::lookup::{Beginnings, MemoryPart};
 use crate::next_hop::NextHopId;
 use crate::prefix::{Address, Prefix};
 use crate::simd::search::Simd;
@@ -76,7 +76,12 @@ impl<A: Address> Slots<A> {
     /// The slot of an address, and how many bits of it the slot decides.
     #[inline]
     pub fn of(&self, addr: A) -> (usize, u32) {
-        let top = addr.top_bits();
+        self.of_top(addr.top_bits())
+    }
+
+    /// [`of`](Self::of) an address with these first 64 bits.
+    #[inline(always)]
+    fn of_top(&self, top: u64) -> (usize, u32) {
         let within = ((top >> (64 - self.fine)) as usize & (self.in_window() - 1), self.fine);
         let elsewhere = (self.in_window() + (top >> 1 >> (63 - self.coarse)) as usize, self.coarse);
         if (top ^ self.top) & self.mask == 0 { within } else { elsewhere }
@@ -108,6 +113,50 @@ struct Lanes {
 
 impl Lanes {
     const EMPTY: Lanes = Lanes { keys: [0; LANES], entries: [Entry::leaf(0); LANES], offsets: [0; LANES] };
+}
+
+/// Addresses to look up.
+pub(crate) trait Addresses<A> {
+    /// How many.
+    fn count(&self) -> usize;
+    /// The first 64 bits of each from this place on.
+    fn tops(&self, from: usize) -> impl Iterator<Item = u64>;
+    /// The one at this place.
+    fn whole(&self, place: usize) -> A;
+}
+
+impl<A: Address> Addresses<A> for &[A] {
+    #[inline(always)]
+    fn count(&self) -> usize {
+        self.len()
+    }
+
+    #[inline(always)]
+    fn tops(&self, from: usize) -> impl Iterator<Item = u64> {
+        self.get(from..).unwrap_or_default().iter().map(|addr| addr.top_bits())
+    }
+
+    #[inline(always)]
+    fn whole(&self, place: usize) -> A {
+        self[place]
+    }
+}
+
+impl<A: Address> Addresses<A> for Beginnings<'_, A> {
+    #[inline(always)]
+    fn count(&self) -> usize {
+        self.tops.len()
+    }
+
+    #[inline(always)]
+    fn tops(&self, from: usize) -> impl Iterator<Item = u64> {
+        self.tops.get(from..).unwrap_or_default().iter().copied()
+    }
+
+    #[inline(always)]
+    fn whole(&self, place: usize) -> A {
+        (self.whole)(place)
+    }
 }
 
 /// What a lookup does, by the instructions that the processor has.
@@ -182,14 +231,14 @@ impl<A: Address> Tree<A> {
         entry.hop()
     }
 
-    pub fn lookup_batch(&self, addrs: &[A], hops: &mut [Option<NextHopId>]) {
+    pub fn lookup_batch(&self, addrs: &impl Addresses<A>, hops: &mut [Option<NextHopId>]) {
         match self.simd {
             Some(simd) => simd.lookup_batch(self, addrs, hops),
             None => self.lookup_batch_scalar(addrs, hops),
         }
     }
 
-    pub fn lookup_batch_scalar(&self, addrs: &[A], hops: &mut [Option<NextHopId>]) {
+    pub fn lookup_batch_scalar(&self, addrs: &impl Addresses<A>, hops: &mut [Option<NextHopId>]) {
         self.lookup_batch_with(
             addrs,
             hops,
@@ -201,7 +250,7 @@ impl<A: Address> Tree<A> {
     #[inline(always)]
     pub fn lookup_batch_with<L, R, P, B>(
         &self,
-        addrs: &[A],
+        addrs: &impl Addresses<A>,
         hops: &mut [Option<NextHopId>],
         steps: &Steps<L, R, P, B>,
     ) where
@@ -211,21 +260,24 @@ impl<A: Address> Tree<A> {
         B: Fn(&[Entry; LANES], Entry) -> u64,
     {
         const ROUND: usize = WORDS * LANES;
-        for (addrs, hops) in addrs.chunks(ROUND).zip(hops.chunks_mut(ROUND)) {
-            if addrs.len() > LANES {
-                self.lookup_round::<WORDS, _, _, _, _>(addrs, hops, steps);
+        let count = addrs.count().min(hops.len());
+        for (round, hops) in hops[..count].chunks_mut(ROUND).enumerate() {
+            let from = round * ROUND;
+            if hops.len() > LANES {
+                self.lookup_round::<WORDS, _, _, _, _>(addrs, from, hops, steps);
             } else {
-                self.lookup_round::<1, _, _, _, _>(addrs, hops, steps);
+                self.lookup_round::<1, _, _, _, _>(addrs, from, hops, steps);
             }
         }
     }
 
-    /// As many lookups as there are lanes, at most, level by level: what a level needs is on its way while others are
-    /// looked at. Words take turns, so that none waits for what it has just stored.
+    /// As many lookups as there are lanes, at most, of the addresses from a place on, level by level: what a level needs is
+    /// on its way while others are looked at. Words take turns, so that none waits for what it has just stored.
     #[inline(always)]
     fn lookup_round<const WORDS: usize, L, R, P, B>(
         &self,
-        addrs: &[A],
+        addrs: &impl Addresses<A>,
+        from: usize,
         hops: &mut [Option<NextHopId>],
         steps: &Steps<L, R, P, B>,
     ) where
@@ -236,21 +288,22 @@ impl<A: Address> Tree<A> {
     {
         let nodes = &*self.nodes;
         let mut words = [Lanes::EMPTY; WORDS];
-        for (word, addrs) in words.iter_mut().zip(addrs.chunks(LANES)) {
-            self.begin(word, addrs, &steps.load);
+        for ((word, from), hops) in words.iter_mut().zip((from..).step_by(LANES)).zip(hops.chunks(LANES)) {
+            self.begin(word, addrs.tops(from).take(hops.len()), hops.len(), &steps.load);
         }
-        for word in &words {
-            word.entries.iter().for_each(|entry| prefetch(nodes, entry.number() as usize));
+        for (word, hops) in words.iter().zip(hops.chunks(LANES)) {
+            let entries = word.entries.iter().take(hops.len());
+            entries.for_each(|entry| prefetch(nodes, entry.number() as usize));
         }
         loop {
             self.go_down(&mut words, steps);
             self.end_in_packed(&mut words, steps);
             let mut is_deeper = false;
-            for (word, addrs) in words.iter_mut().zip(addrs.chunks(LANES)) {
+            for (word, from) in words.iter_mut().zip((from..).step_by(LANES)) {
                 let deeper = (steps.below)(&word.entries, Entry::LEAF);
                 if deeper != 0 {
                     is_deeper = true;
-                    self.deepen(addrs, deeper, word);
+                    self.deepen(addrs, from, deeper, word);
                 }
             }
             if !is_deeper {
@@ -264,24 +317,25 @@ impl<A: Address> Tree<A> {
         }
     }
 
-    /// Gives each lane of a word the entry of its address in the direct array.
+    /// Gives each lane of a word, so many, the entry of its address in the direct array.
     #[inline(always)]
     fn begin(
         &self,
         word: &mut Lanes,
-        addrs: &[A],
+        tops: impl Iterator<Item = u64>,
+        count: usize,
         load: &impl Fn(&[Cell], &[u32; LANES], usize, &mut [Entry; LANES]),
     ) {
         // A copy: what is loaded only for some addresses would be gathered.
         let shape = self.slots;
         let mut slots = [0; LANES];
-        for ((slot, key), addr) in slots.iter_mut().zip(&mut word.keys).zip(addrs) {
-            let (index, offset) = shape.of(*addr);
+        for ((slot, key), top) in slots.iter_mut().zip(&mut word.keys).zip(tops) {
+            let (index, offset) = shape.of_top(top);
             *slot = index as u32;
-            *key = ((addr.top_bits() << offset) >> STAGE) as u32;
+            *key = ((top << offset) >> STAGE) as u32;
         }
-        load(&self.direct, &slots, addrs.len(), &mut word.entries);
-        if let Some(beyond) = word.entries.get_mut(addrs.len()..) {
+        load(&self.direct, &slots, count, &mut word.entries);
+        if let Some(beyond) = word.entries.get_mut(count..) {
             beyond.fill(Entry::leaf(0));
         }
     }
@@ -327,16 +381,17 @@ impl<A: Address> Tree<A> {
         }
     }
 
-    /// Gives these lanes the keys that follow those they have.
+    /// Gives these lanes, of the addresses from a place on, the keys that follow those they have.
     #[cold]
-    fn deepen(&self, addrs: &[A], which: u64, word: &mut Lanes) {
+    fn deepen(&self, addrs: &impl Addresses<A>, from: usize, which: u64, word: &mut Lanes) {
         for i in ones(which) {
+            let addr = addrs.whole(from + i);
             let offset = &mut word.offsets[i];
             if *offset == 0 {
-                *offset = self.slots.of(addrs[i]).1 as u8;
+                *offset = self.slots.of(addr).1 as u8;
             }
             *offset += STAGE as u8;
-            word.keys[i] = key(addrs[i], u32::from(*offset));
+            word.keys[i] = key(addr, u32::from(*offset));
             word.entries[i] = word.entries[i].followed();
         }
     }

@@ -4,7 +4,7 @@
 use crate::next_hop::NextHopId;
 use crate::prefix::Address;
 use crate::range_tree::node::{Cell, Entry, Node};
-use crate::range_tree::tree::{LANES, Steps, Tree, load};
+use crate::range_tree::tree::{Addresses, LANES, Steps, Tree, load};
 
 /// Vector instructions that this processor has.
 #[derive(Debug, Clone, Copy)]
@@ -40,7 +40,12 @@ impl Simd {
         has.then_some(Simd(Features::Avx512))
     }
 
-    pub fn lookup_batch<A: Address>(self, tree: &Tree<A>, addrs: &[A], hops: &mut [Option<NextHopId>]) {
+    pub fn lookup_batch<A: Address>(
+        self,
+        tree: &Tree<A>,
+        addrs: &impl Addresses<A>,
+        hops: &mut [Option<NextHopId>],
+    ) {
         match self.0 {
             // SAFETY: only `avx2` and `avx512` make a `Simd`, each after it has found the features.
             Features::Avx2 => unsafe { lookup_batch_avx2(tree, addrs, hops) },
@@ -56,14 +61,19 @@ impl Simd {
         None
     }
 
-    pub fn lookup_batch<A: Address>(self, tree: &Tree<A>, addrs: &[A], hops: &mut [Option<NextHopId>]) {
+    pub fn lookup_batch<A: Address>(
+        self,
+        tree: &Tree<A>,
+        addrs: &impl Addresses<A>,
+        hops: &mut [Option<NextHopId>],
+    ) {
         tree.lookup_batch_scalar(addrs, hops);
     }
 }
 
 #[target_feature(enable = "avx2,bmi1,bmi2")]
 #[cfg(all(target_arch = "x86_64", not(miri)))]
-fn lookup_batch_avx2<A: Address>(tree: &Tree<A>, addrs: &[A], hops: &mut [Option<NextHopId>]) {
+fn lookup_batch_avx2<A: Address>(tree: &Tree<A>, addrs: &impl Addresses<A>, hops: &mut [Option<NextHopId>]) {
     use std::arch::x86_64::{
         _mm256_castsi256_ps, _mm256_cmpeq_epi16, _mm256_cmpeq_epi32, _mm256_cmpgt_epi32, _mm256_loadu_si256,
         _mm256_max_epu16, _mm256_max_epu32, _mm256_movemask_epi8, _mm256_movemask_ps, _mm256_or_si256,
@@ -111,7 +121,11 @@ fn lookup_batch_avx2<A: Address>(tree: &Tree<A>, addrs: &[A], hops: &mut [Option
 
 #[target_feature(enable = "avx2,bmi1,bmi2,avx512f,avx512bw,avx512dq,avx512vl")]
 #[cfg(all(target_arch = "x86_64", not(miri)))]
-fn lookup_batch_avx512<A: Address>(tree: &Tree<A>, addrs: &[A], hops: &mut [Option<NextHopId>]) {
+fn lookup_batch_avx512<A: Address>(
+    tree: &Tree<A>,
+    addrs: &impl Addresses<A>,
+    hops: &mut [Option<NextHopId>],
+) {
     use std::arch::x86_64::{
         _mm512_cmpge_epu16_mask, _mm512_cmpge_epu32_mask, _mm512_cmplt_epu32_mask, _mm512_loadu_si512,
         _mm512_set1_epi16, _mm512_set1_epi32,
@@ -190,6 +204,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::lookup::Beginnings;
     use crate::prefix::Prefix;
     use crate::range_tree::build::Builder;
     use crate::range_tree::tree::Slots;
@@ -206,7 +221,7 @@ mod tests {
         let one_by_one = addrs.iter().map(|&addr| NextHopId::from_bits(tree.lookup(addr)));
         prop_assert!(one_by_one.eq(expected.iter().copied()));
         let mut found = vec![None; addrs.len()];
-        tree.lookup_batch_scalar(&addrs, &mut found);
+        tree.lookup_batch_scalar(&&addrs[..], &mut found);
         prop_assert_eq!(&found, &expected);
         for (name, simd) in [("AVX2", Simd::avx2()), ("AVX-512", Simd::avx512())] {
             let Some(simd) = simd else {
@@ -214,8 +229,12 @@ mod tests {
                 continue;
             };
             found.fill(None);
-            simd.lookup_batch(&tree, &addrs, &mut found);
+            simd.lookup_batch(&tree, &&addrs[..], &mut found);
             prop_assert_eq!(&found, &expected, "{}", name);
+            let tops: Vec<_> = addrs.iter().map(|addr| addr.top_bits()).collect();
+            found.fill(None);
+            simd.lookup_batch(&tree, &Beginnings { tops: &tops, whole: &|i| addrs[i] }, &mut found);
+            prop_assert_eq!(&found, &expected, "{} by first bits", name);
         }
         Ok(())
     }
