@@ -2,7 +2,7 @@
 
 DPDKInfo(NB_MBUF 131072);
 
-define($TABLE routes.txt, $BURST 96);
+define($TABLE routes.txt, $BURST 128);
 
 FromDPDKDevice(0, BURST $BURST)
   -> CheckIP6Header(14)

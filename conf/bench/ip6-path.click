@@ -4,7 +4,7 @@
 //
 // All routes of the table lead to port 0.
 
-define($TABLE routes.txt, $BURST 96);
+define($TABLE routes.txt, $BURST 128);
 
 FromDPDKDevice(0, BURST $BURST)
   -> CheckIP6Header(14)
