@@ -4,7 +4,9 @@
 use std::collections::BTreeMap;
 
 use epoch::Reader;
-use fib::{Address, Dir24_8, Fib, LinearTable, NextHopId, Poptrie, Prefix, Radix, RangeTree, Rib};
+use fib::{
+    Address, Beginnings, Dir24_8, Fib, LinearTable, NextHopId, Poptrie, Prefix, Radix, RangeTree, Rib,
+};
 use proptest::prelude::*;
 
 /// One change: a route comes or is replaced, or goes.
@@ -44,11 +46,16 @@ fn check<A: Address>(
         }
         let changed: Vec<_> = group.iter().map(|step| step.0).collect();
         let expected: Vec<_> = addrs.iter().map(|&addr| brute_force(&routes, addr)).collect();
+        let tops: Vec<_> = addrs.iter().map(|addr| addr.top_bits()).collect();
+        let beginnings = Beginnings { tops: &tops, whole: &|place| addrs[place] };
         let mut found = vec![None; addrs.len()];
         for (number, fib) in fibs.iter().enumerate() {
             fib.update(&rib, &changed);
             fib.lookup_batch(&reader, &addrs, &mut found);
             prop_assert_eq!(&found, &expected, "structure {}", number);
+            found.fill(None);
+            fib.lookup_beginnings(&reader, &beginnings, &mut found);
+            prop_assert_eq!(&found, &expected, "structure {} by first bits", number);
             for (&addr, &hop) in addrs.iter().zip(&expected) {
                 prop_assert_eq!(fib.lookup(&reader, addr), hop, "structure {}", number);
             }

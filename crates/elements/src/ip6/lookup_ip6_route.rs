@@ -150,7 +150,8 @@ impl Room {
         destinations(batch, addresses);
         match scope {
             None => {
-                routes.table.lookup_batch(reader, addresses, NextHopId::in_bits(batch.columns().next_hops))
+                let hops = NextHopId::in_bits(batch.columns().next_hops);
+                routes.table.lookup_batch(reader, addresses, hops);
             }
             Some(scope) => scope.route(&routes.table, reader, batch, addresses),
         }
