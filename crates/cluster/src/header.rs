@@ -53,6 +53,11 @@ pub const SEQUENCES: u32 = 1 << 24;
 /// The bit of the first octet that is set on the way to the output node, and not on that to a relay.
 pub const TO_OUTPUT: u8 = 0b10_0000;
 
+/// The bits of the first octet that a class has.
+pub const fn class_bits(class: u8) -> u8 {
+    (class % CLASSES) << 3
+}
+
 /// Unicast, locally administered: the two low bits of the first octet (IEEE 802, 8.2).
 const LOCAL_UNICAST: u8 = 0b10;
 
@@ -70,7 +75,7 @@ pub enum Phase {
 pub struct Header {
     /// On which of its ways the frame is.
     pub phase: Phase,
-    /// Class of traffic, below [`CLASSES`]: which order is kept ([`crate::path::Order`]) is said for each.
+    /// What is kept of its order, below [`CLASSES`]: [`crate::class`].
     pub class: u8,
     /// The frame is for, or from, the control node's Linux.
     pub punt: bool,

@@ -17,6 +17,7 @@
 //! | module | what it knows |
 //! |---|---|
 //! | [`header`] | the Ethernet header of internal links: 46 bits in each address |
+//! | [`class`] | classes of traffic, as that header says them |
 //! | [`message`] | hellos and markers |
 //! | [`topology`] | full mesh and k-ary n-fly: links, forwarding, external ports |
 //! | [`shares`] | how traffic is split over paths when links differ or are down, and what load that can carry |
@@ -35,6 +36,7 @@
 //! | [`model`] | a cluster in virtual time, made of all of the above |
 #![forbid(unsafe_code)]
 
+pub mod class;
 pub mod delay;
 pub mod election;
 pub mod fairness;

@@ -21,6 +21,7 @@ const MARKER: u8 = 2;
 /// Flags of a hello.
 const HEARS: u8 = 1;
 const DRAINS: u8 = 2;
+const CLASSES: u8 = 4;
 
 /// What follows the internal header of a control frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -31,6 +32,8 @@ pub enum Message {
         hears: bool,
         /// The sender asks not to be chosen as relay.
         drains: bool,
+        /// The sender knows what classes of packets mean ([`crate::class`]).
+        classes: bool,
         /// How far the delays of paths from the receiver to the sender are apart, in microseconds.
         spread: u32,
         /// The sender's clock, in nanoseconds.
@@ -59,8 +62,9 @@ impl Message {
     /// The octets that follow the EtherType.
     pub fn encode(&self) -> [u8; LEN] {
         let (kind, flags, spread, stamp) = match *self {
-            Message::Hello { hears, drains, spread, stamp } => {
-                (HELLO, (u8::from(hears) * HEARS) | (u8::from(drains) * DRAINS), spread, stamp)
+            Message::Hello { hears, drains, classes, spread, stamp } => {
+                let flags = [(hears, HEARS), (drains, DRAINS), (classes, CLASSES)];
+                (HELLO, flags.map(|(is, flag)| u8::from(is) * flag).iter().sum(), spread, stamp)
             }
             Message::Marker { stamp } => (MARKER, 0, 0, stamp),
         };
@@ -84,7 +88,8 @@ impl Message {
         let spread = u32::from_be_bytes([a, b, c, d]);
         match kind {
             HELLO => {
-                Ok(Message::Hello { hears: flags & HEARS != 0, drains: flags & DRAINS != 0, spread, stamp })
+                let [hears, drains, classes] = [HEARS, DRAINS, CLASSES].map(|flag| flags & flag != 0);
+                Ok(Message::Hello { hears, drains, classes, spread, stamp })
             }
             MARKER => Ok(Message::Marker { stamp }),
             _ => Err(MessageError::Kind),
@@ -159,11 +164,18 @@ mod tests {
 
     #[test]
     fn messages_are_read_as_written() {
-        let hello =
-            Message::Hello { hears: true, drains: false, spread: 0x0A0B_0C0D, stamp: 0x0102_0304_0506_0708 };
+        let hello = Message::Hello {
+            hears: true,
+            drains: false,
+            classes: false,
+            spread: 0x0A0B_0C0D,
+            stamp: 0x0102_0304_0506_0708,
+        };
         assert_eq!(hello.encode(), [1, 1, 0, 0, 10, 11, 12, 13, 1, 2, 3, 4, 5, 6, 7, 8]);
-        let drains = Message::Hello { hears: false, drains: true, spread: u32::MAX, stamp: u64::MAX };
-        for message in [hello, drains, Message::Marker { stamp: 7 }] {
+        let flags =
+            |drains, classes| Message::Hello { hears: false, drains, classes, spread: u32::MAX, stamp: 9 };
+        assert_eq!(flags(false, true).encode()[1], 4);
+        for message in [hello, flags(true, false), flags(false, true), Message::Marker { stamp: 7 }] {
             assert_eq!(Message::decode(&message.encode()), Ok(message));
             assert_eq!(Message::decode(&message.encode()[..LEN - 1]), Err(MessageError::Short));
         }
@@ -176,8 +188,8 @@ mod tests {
             bytes[0] = kind;
             assert_eq!(Message::decode(&bytes), Err(MessageError::Kind));
         }
-        let bytes = [1, 0xFC, 9, 9, 0, 0, 0, 2, 0, 0, 0, 0, 0, 0, 0, 5];
-        let hello = Message::Hello { hears: false, drains: false, spread: 2, stamp: 5 };
+        let bytes = [1, 0xF8, 9, 9, 0, 0, 0, 2, 0, 0, 0, 0, 0, 0, 0, 5];
+        let hello = Message::Hello { hears: false, drains: false, classes: false, spread: 2, stamp: 5 };
         assert_eq!(Message::decode(&bytes), Ok(hello));
     }
 

@@ -52,8 +52,10 @@ pub struct Config {
     pub links: usize,
     /// The rule.
     pub policy: Policy,
-    /// The order.
+    /// The order of packets that nothing else is said of.
     pub order: Order,
+    /// Other packets may go by flowlets, too: [`PathChooser::choose_in`].
+    pub has_flowlets: bool,
     /// The line rate R of this node, in bits per second.
     pub line_rate: u64,
     /// The rate of each internal link, in bits per second; [`PathChooser::set_link_rate`] for others.
@@ -81,6 +83,7 @@ impl Config {
             links: count,
             policy,
             order,
+            has_flowlets: order == Order::Flowlet,
             line_rate,
             link_rate: 2 * line_rate / u64::from(nodes.max(1)),
             fill: 97,
@@ -148,7 +151,7 @@ impl PathChooser {
     /// A chooser that knows no paths yet: [`PathChooser::set_weights`].
     pub fn new(config: Config) -> PathChooser {
         let share = config.line_rate / config.nodes.max(1) as u64;
-        let is_flowlet = config.order == Order::Flowlet && config.policy != Policy::FlowHash;
+        let is_flowlet = config.has_flowlets && config.policy != Policy::FlowHash;
         PathChooser {
             now: 0,
             links: vec![Bucket::new(filled(config.link_rate, config.fill)); config.links],
@@ -233,11 +236,18 @@ impl PathChooser {
     /// The link that a packet of `len` bytes to node `to` takes, `None` if there is none. `flow` is a hash of its flow.
     #[inline]
     pub fn choose(&mut self, to: u16, len: u32, flow: u32) -> Option<u16> {
+        self.choose_in(self.config.order, to, len, flow)
+    }
+
+    /// The same for a packet that goes in another order. Of those whose order is [`Order::Flowlet`], flowlets are only known if the
+    /// configuration says that there are some.
+    #[inline]
+    pub fn choose_in(&mut self, order: Order, to: u16, len: u32, flow: u32) -> Option<u16> {
         self.change();
         let to = usize::from(to);
-        let link = match self.config.order {
-            _ if self.config.policy == Policy::FlowHash => self.spread.drawn(to, flow),
-            Order::SinglePath => self.spread.drawn(to, flow),
+        let link = match order {
+            _ if self.config.policy == Policy::FlowHash => self.drawn(to, flow),
+            Order::SinglePath => self.drawn(to, flow),
             Order::Spray | Order::Strict => self.by_rule(to, len),
             Order::Flowlet => match self.rests_with(to, len) {
                 true => Some(to),
@@ -350,7 +360,15 @@ impl PathChooser {
             return Some(to);
         }
         let link = self.spread.next(to)?;
+        self.went_by(to, link);
         self.spread.charge(to, link, len);
+        Some(link)
+    }
+
+    #[inline]
+    fn drawn(&mut self, to: usize, flow: u32) -> Option<usize> {
+        let link = self.spread.drawn(to, flow)?;
+        self.went_by(to, link);
         Some(link)
     }
 

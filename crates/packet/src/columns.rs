@@ -168,6 +168,14 @@ impl Batch {
         frame.as_they_are().get(place)?.head(usize::from(frame.headers.network))
     }
 
+    /// Shows the first `N` bytes of each packet, or `None` if it ends before, with its length in bytes. What is noted of the packets stays
+    /// noted.
+    #[inline]
+    pub fn heads<const N: usize>(&self, mut seen: impl FnMut(Option<&[u8; N]>, usize)) {
+        let packets = self.0.as_ref().map_or(&[][..], |frame| frame.as_they_are());
+        packets.iter().for_each(|packet| seen(packet.head(0), packet.len()));
+    }
+
     /// The next hop of each packet, in their order.
     #[inline]
     pub fn next_hops(&mut self) -> &[u32] {

@@ -1,6 +1,6 @@
 //! Headers in the form that they have in frames, for who reads or writes many.
 
-use super::{ADJACENCIES, Header, HeaderError, LEN, LOCAL_UNICAST, Phase, SEQUENCES, VERSION};
+use super::{ADJACENCIES, CLASSES, Header, HeaderError, LEN, LOCAL_UNICAST, Phase, SEQUENCES, VERSION};
 
 /// The bits of the first 8 octets that say the adjacency.
 const ADJACENCY_BITS: u64 = (ADJACENCIES as u64 - 1) << 16;
@@ -139,6 +139,12 @@ impl Template {
     #[inline(always)]
     pub fn to_port(&self, port: u8) -> Template {
         Template { front: self.front | u64::from(port) << 36, ..*self }
+    }
+
+    /// This one, of class 0, for another.
+    #[inline]
+    pub fn of_class(&self, class: u8) -> Template {
+        Template { front: self.front | u64::from(class % CLASSES) << 59, ..*self }
     }
 
     /// The last 4 octets, with this number, of which only as many bits are taken as there are.

@@ -2,7 +2,7 @@
 
 use crate::news::News;
 use crate::numbering::Numbering;
-use crate::path::{Config, PathChooser, Policy};
+use crate::path::{Config, Order, PathChooser, Policy};
 use crate::resequence::Resequencer;
 use crate::shares::{Links, small};
 
@@ -33,6 +33,7 @@ impl Node {
             links: radix,
             policy: if is_mesh { setup.policy } else { Policy::Vlb },
             order: setup.order,
+            has_flowlets: setup.order == Order::Flowlet,
             line_rate: setup.line_rate * u64::from(setup.ports),
             link_rate: setup.link_rate,
             fill: setup.fill,

@@ -75,16 +75,22 @@ impl PathChooser {
     #[inline]
     pub(super) fn went_by(&mut self, to: usize, link: usize) {
         if link != to {
+            // What goes in another order does not ask whether flowlets rest.
+            self.wake();
             self.rest.since = self.now;
         }
     }
 
     /// From now on flows are told apart, if they were not.
-    #[cold]
+    #[inline]
     pub(super) fn wake(&mut self) {
-        if !self.is_resting() {
-            return;
+        if self.is_resting() {
+            self.rouse();
         }
+    }
+
+    #[cold]
+    fn rouse(&mut self) {
         self.change();
         self.rest.since = self.now;
         let now = self.now;
@@ -159,6 +165,30 @@ mod tests {
             assert!(chooser.is_resting() && chooser.resting_run(1).is_none());
             assert_ne!(chooser.choose(1, 1000, 7), None);
             assert!(!chooser.is_resting());
+        }
+    }
+
+    #[test]
+    fn what_another_order_sends_by_relays_wakes_flowlets() {
+        let config = Config::mesh(4, R, Policy::Adaptive, Order::Strict);
+        for (order, is_run) in [(Order::Strict, false), (Order::Strict, true), (Order::SinglePath, false)] {
+            let mut chooser = PathChooser::new(Config { has_flowlets: true, ..config });
+            let links = Links::new(Topology::mesh(4).unwrap(), R / 2);
+            (1..4).for_each(|to| chooser.set_weights(to, &small(&links.weights(0, to))));
+            chooser.advance(1_001 * MS);
+            assert!(chooser.is_resting());
+            let is_relayed = |chooser: &mut PathChooser, flow| match is_run {
+                false => chooser.choose_in(order, 1, 1000, flow) != Some(1),
+                true => chooser.run(1).is_some_and(|run| {
+                    chooser.charge(1, &run, 1000);
+                    run.link != 1
+                }),
+            };
+            assert!((0..100).any(|flow| is_relayed(&mut chooser, flow)));
+            assert!(!chooser.is_resting());
+            assert_eq!(chooser.flowlet(7), Some(DIRECT), "where it was");
+            let path = chooser.choose_in(Order::Flowlet, 2, 1000, 8);
+            assert_eq!(path, Some(2));
         }
     }
 

@@ -2,7 +2,7 @@
 //!
 //! One element of each node chooses the paths of packets that come in here, relays packets of other nodes, and puts in
 //! order and sends out by the node's lines what comes for them (`docs/cluster.md`). All nodes have the same `NODES` or
-//! `FLY`, `PORTS`, `CONTROL`, `ORDER` and `WORKERS`.
+//! `FLY`, `PORTS`, `CONTROL`, `ORDER`, `CLASSES` and `WORKERS`.
 //!
 //! Nodes are numbered from 0, lines of the whole cluster too: line `port` of node `n` is number `n * PORTS + port`. The
 //! adjacencies that packets have been rewritten with say the line: an adjacency's output is the number of a line.
@@ -21,6 +21,9 @@
 //! - `RATES`: links of another rate than that, of any two nodes: `2 3 1Gbps`, perhaps several. Relays are weighed by their second
 //!   links, too, so all nodes should know all of them.
 //! - `ORDER`: `strict`, `flowlet`, `spray` or `single-path`. Default `strict`.
+//! - `CLASSES`: up to three classes of packets that go in another order than `ORDER`, each a name, an order, and code points of
+//!   differentiated services (DSCP, 0 to 63): `voice single-path 46 40 bulk spray 8`. They are used while all neighbours know
+//!   what classes are.
 //! - `POLICY`: `adaptive`, or to compare with it `direct-vlb`, `vlb` or `flow-hash`. Default `adaptive`.
 //! - `ADJACENCIES`, `ADJACENCIES6`: the names of the tables that `AdjacencyRewrite` and `IP6AdjacencyRewrite` use, which then make
 //!   frames for lines of other nodes with the cluster's header in place of the neighbour's. Default `main` and `main6`.
@@ -35,7 +38,7 @@
 //!   difference. Default 20 ms.
 //! - `GAP`: packets of a flow less than this apart are one flowlet; 0 = twice the difference of delays, at least 10 ms.
 //!   Default 100 ms.
-//! - `BUFFER`: bytes that may wait for a link or line, for each input node. Default 256000. With `ORDER strict` no more than
+//! - `BUFFER`: bytes that may wait for a link or line, for each input node. Default 256000. Where any order is `strict` no more than
 //!   `WINDOW`/(2 `NODES`) packets, but at least 32, wait for a link: those of other ways would get too far ahead.
 //!
 //! # Ports
@@ -69,6 +72,7 @@
 //! | `traffic` | r | packets and bytes: for own lines, sent directly, sent to relays, relayed for others, received |
 //! | `news` | r | in a fly: what every other node was last heard to say of its links: in which life, how long ago, how many are up |
 //! | `far_links` | r | in a fly: links of other nodes by which nothing is sent: who says so, and whether they are down or settle after they came up |
+//! | `classes` | r | for each class, if there are `CLASSES`: its order, its code points, whether it is used, packets and bytes that came in to be sent to lines; the class `default` has all others |
 //! | `streams` | r | for each input node: what its resequencer has delivered, holds, gave up and refused; spread of delays |
 //! | `drain` | rw | true: the others choose this node as relay no more; in a full mesh |
 //! | `members` | rw | the nodes that there are |
@@ -200,6 +204,7 @@ impl Class for ClusterSwitch {
         h.read_with("traffic", |c, text| c.status().traffic().show(text));
         h.read_with("news", |c, text| c.status().news(&c.settings).show(text));
         h.read_with("far_links", |c, text| c.status().far_links().show(text));
+        h.read_with("classes", |c, text| c.status().classes(&c.settings).show(text));
         h.read_with("streams", |c, text| c.status().streams(&c.settings).show(text));
         h.read("drain", |c| c.drains().to_string());
         h.write("drain", |c, text, _| {

@@ -105,7 +105,7 @@ impl Egress {
             paths: paths.clone().into(),
         };
         let workers = usize::from(settings.workers);
-        let is_strict = settings.order == Order::Strict;
+        let is_strict = settings.has(Order::Strict);
         let streams = if is_strict { nodes * workers * usize::from(CLASSES) } else { 0 };
         Egress {
             sources: std::iter::repeat_with(source).take(nodes).collect(),
@@ -354,7 +354,7 @@ impl Switch {
             }
             _ => return out.lose(packet, STALE),
         }
-        if !self.is_strict {
+        if !self.is_in_order[usize::from(header.class)] {
             self.add_to_line(header.port, header.source, packet, out);
             return;
         }
@@ -422,7 +422,7 @@ impl Switch {
     pub(super) fn marker(&mut self, place: usize, header: &Header, now: Nanos) {
         let path = self.path(place, header.source);
         let mut released = std::mem::take(&mut self.egress.released);
-        if self.is_strict
+        if self.is_in_order[usize::from(header.class)]
             && let Some(stream) = self.egress.stream(header)
         {
             // A marker that says nothing new, or nothing about this life, is no loss.
@@ -468,7 +468,7 @@ impl Switch {
     /// Looks at what was measured: deadlines, and δ of flowlets.
     pub(super) fn measure(&mut self, now: Nanos) {
         let here = self.egress.measure(now);
-        if self.settings.gap == 0 && self.settings.order == Order::Flowlet {
+        if self.settings.gap == 0 && self.settings.has(Order::Flowlet) {
             let there = self.neighbours.iter().map(|n| n.spread_there).max().unwrap_or(0);
             let gap = here.max(there).saturating_mul(2).max(super::settings::LEAST_GAP);
             self.chooser.set_gap(gap);

@@ -1,6 +1,7 @@
 //! Packets that were routed at this node: out by its own lines, or on their way to other nodes.
 
 use super::losses::{LINE_FULL, LINK_FULL, NO_LINE, UNREACHABLE, UNRESOLVED};
+use super::manners::Manner;
 use super::outlet::{Turn, length};
 use super::switch::{Adjacencies, Destination, NONE, Switch};
 use super::ways::flow;
@@ -10,9 +11,15 @@ use packet::wire::ethernet::HEADER_LEN;
 use packet::{Batch, Packet};
 
 impl Switch {
-    /// Frames that were made for their next hops.
+    /// Frames that were made for their next hops, all of one class.
     #[inline(never)]
-    pub(super) fn ingress(&mut self, batch: Batch, all: Adjacencies<'_>, cx: &Cx<'_>, out: &mut Out<'_>) {
+    pub(super) fn ingress_alike(
+        &mut self,
+        batch: Batch,
+        all: Adjacencies<'_>,
+        cx: &Cx<'_>,
+        out: &mut Out<'_>,
+    ) {
         let now = cx.now;
         let rest = if self.is_calm(now) { self.send_usual(batch, all, now, out) } else { batch };
         if !rest.is_empty() {
@@ -75,7 +82,8 @@ impl Switch {
     #[inline(always)]
     fn lead(&mut self, packet: &mut Packet, to: Destination, now: Nanos) -> Result<(u16, Turn), Loss> {
         let (number, length) = (packet.next_hop(), length(packet));
-        let flow = if self.needs_flow { flow(packet) } else { 0 };
+        let Manner { order, class, is_numbered, needs_flow, .. } = self.ways.manner;
+        let flow = if needs_flow { flow(packet) } else { 0 };
         let head = packet.data_mut().first_chunk_mut::<HEADER_LEN>().ok_or(UNRESOLVED)?;
         if to.node == self.me {
             let (outlet, turn) = (u16::from(to.port), Turn::Fair(self.me));
@@ -85,7 +93,7 @@ impl Switch {
             self.traffic.own.add(length);
             return Ok((outlet, turn));
         }
-        let link = self.chooser.choose(to.node, length, flow).ok_or(UNREACHABLE)?;
+        let link = self.chooser.choose_in(order, to.node, length, flow).ok_or(UNREACHABLE)?;
         let is_direct = self.is_mesh && link == to.node;
         let turn = if is_direct { Turn::Fair(self.me) } else { Turn::First };
         let outlet = self.outlet_of.get(usize::from(link)).copied().filter(|&outlet| outlet != NONE);
@@ -94,12 +102,13 @@ impl Switch {
         if !self.outlets[usize::from(outlet)].admits(turn, length) {
             return Err(LINK_FULL);
         }
-        let sequence = match self.numbers.get_mut(usize::from(to.node)).filter(|_| self.is_strict) {
+        let sequence = match self.numbers.get_mut(usize::from(to.node)).filter(|_| is_numbered) {
             Some(numbers) => numbers.number(link.into(), now),
             None => 0,
         };
         let header = self.headers.get(usize::from(to.node)).ok_or(UNREACHABLE)?[usize::from(!is_direct)];
-        head[..LEN].copy_from_slice(&header.to_port(to.port).bytes(number, sequence));
+        let header = header.of_class(class).to_port(to.port);
+        head[..LEN].copy_from_slice(&header.bytes(number, sequence));
         let traffic = if is_direct { &mut self.traffic.direct } else { &mut self.traffic.to_relays };
         traffic.add(length);
         Ok((outlet, turn))

@@ -4,9 +4,12 @@ use super::losses::{self, LINK_DOWN, MESSAGE, NEWS, RELAY_FULL, UNREACHABLE};
 use super::outlet::{Turn, length};
 use super::settings::Settings;
 use super::switch::{Adjacencies, NONE, Switch};
+use super::ways::flow;
+use cluster::class::TOGETHER;
 use cluster::header::{ETHERTYPE_CONTROL, Header, HeaderError, LEN, Phase};
 use cluster::liveness::{Event, Liveness};
 use cluster::message::{self, Message, Neighbours};
+use cluster::path::Order;
 use cluster::shares::small;
 use graph::{Cx, Nanos, Out};
 use packet::wire::ethernet::HEADER_LEN;
@@ -32,6 +35,8 @@ pub struct Neighbour {
     settles: Option<Nanos>,
     /// It asks not to be chosen as relay.
     pub(super) drains: bool,
+    /// It knows what classes of packets mean, or was not heard yet.
+    pub(super) knows_classes: bool,
     /// It is one of the nodes that there are.
     pub is_member: bool,
     /// Its life, as last heard.
@@ -54,6 +59,7 @@ impl Neighbour {
             settled: None,
             settles: None,
             drains: false,
+            knows_classes: true,
             is_member: settings.members.contains(&node),
             incarnation: None,
             spread_there: 0,
@@ -159,7 +165,16 @@ impl Switch {
                 let link = self.towards.get(usize::from(header.node)).copied().unwrap_or(NONE);
                 (Some(link), Turn::Fair(header.source))
             }
-            Phase::ToRelay => (self.chooser.choose(header.node, length, 0), Turn::First),
+            Phase::ToRelay => {
+                let chosen = match header.class {
+                    TOGETHER => {
+                        let flow = flow(&packet);
+                        self.chooser.choose_in(Order::SinglePath, header.node, length, flow)
+                    }
+                    _ => self.chooser.choose(header.node, length, 0),
+                };
+                (chosen, Turn::First)
+            }
         };
         let Some(link) = link else { return out.lose(packet, UNREACHABLE) };
         if !self.is_link_up(link) {
@@ -205,7 +220,7 @@ impl Switch {
         let text = packet.data().get(HEADER_LEN..).unwrap_or_default();
         let message = Message::decode(text).ok().filter(|_| is_control);
         match message {
-            Some(Message::Hello { hears, drains, spread, stamp })
+            Some(Message::Hello { hears, drains, classes, spread, stamp })
                 if header.source == self.neighbours[place].node =>
             {
                 if !self.neighbours[place].is_member {
@@ -218,6 +233,7 @@ impl Switch {
                 neighbour.hellos += 1;
                 neighbour.spread_there = u64::from(spread) * 1000;
                 let mut changed = std::mem::replace(&mut neighbour.drains, drains) != drains;
+                changed |= std::mem::replace(&mut neighbour.knows_classes, classes) != classes;
                 if neighbour.reaches.read(text) {
                     changed = true;
                     let Neighbour { settled, reaches, settles, .. } = neighbour;
@@ -283,6 +299,7 @@ impl Switch {
 
     /// Takes in which links are up: weights of paths, and the paths of streams.
     pub(super) fn learn(&mut self, now: Nanos, out: &mut Out<'_>) {
+        self.agree_on_classes();
         let settings = self.settings.clone();
         for node in 0..settings.topology.edge_nodes() {
             let link = self.towards.get(usize::from(node)).copied().filter(|&link| self.is_link_up(link));
@@ -368,6 +385,7 @@ impl Switch {
             let hello = Message::Hello {
                 hears,
                 drains: self.shared.drains(),
+                classes: true,
                 spread: u32::try_from(spread).unwrap_or(u32::MAX),
                 stamp: cx.now,
             };

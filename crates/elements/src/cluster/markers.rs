@@ -64,7 +64,8 @@ impl Switch {
         if !outlet.admits(turn, LEAST_FRAME as u32 + OVERHEAD) {
             return;
         }
-        let header = Header { sequence, ..self.settings.header(node, 0, phase) };
+        let class = cluster::class::numbered(self.settings.order);
+        let header = Header { sequence, class, ..self.settings.header(node, 0, phase) };
         let marker = Message::Marker { stamp: cx.now };
         if let Some(packet) = control_frame(cx, &header, &marker, std::iter::empty()) {
             out.made(1);

@@ -1,6 +1,7 @@
 //! Elements that make one router of several servers.
 
 mod alike;
+mod classes;
 mod cluster_switch;
 mod cluster_wrap;
 mod egress;
@@ -10,6 +11,7 @@ mod ingress;
 mod lanes;
 mod links;
 mod losses;
+mod manners;
 mod markers;
 mod members;
 mod outlet;

@@ -1,5 +1,6 @@
 //! The arguments of `ClusterSwitch`.
 
+use super::classes::Classes;
 use super::rates::{LEAST, Rates};
 use cluster::header::{Header, INCARNATIONS, Phase, WORKERS};
 use cluster::path::{Order, Policy};
@@ -38,8 +39,10 @@ pub struct Settings {
     pub rates: Rates,
     /// The nodes that there are at first.
     pub members: Vec<u16>,
-    /// What order is kept.
+    /// What order is kept of packets that belong to no class.
     pub order: Order,
+    /// The others.
+    pub classes: Classes,
     /// The rule for paths.
     pub policy: Policy,
     /// The node whose Linux is the control plane, at first.
@@ -61,17 +64,23 @@ pub struct Settings {
 }
 
 /// A rule or an order, by its name.
-struct Named<T>(T);
+pub struct Named<T>(pub T);
+
+/// What an order is called.
+pub fn order_name(order: Order) -> &'static str {
+    match order {
+        Order::Strict => "strict",
+        Order::Flowlet => "flowlet",
+        Order::Spray => "spray",
+        Order::SinglePath => "single-path",
+    }
+}
 
 impl FromArg for Named<Order> {
     fn from_arg(arg: &Text) -> Result<Self, ArgError> {
-        match arg.text.trim() {
-            "strict" => Ok(Named(Order::Strict)),
-            "flowlet" => Ok(Named(Order::Flowlet)),
-            "spray" => Ok(Named(Order::Spray)),
-            "single-path" => Ok(Named(Order::SinglePath)),
-            _ => Err(ArgError::new("not one of strict, flowlet, spray, single-path")),
-        }
+        let orders = [Order::Strict, Order::Flowlet, Order::Spray, Order::SinglePath];
+        let found = orders.into_iter().find(|order| order_name(*order) == arg.text.trim());
+        found.map(Named).ok_or_else(|| ArgError::new("not one of strict, flowlet, spray, single-path"))
     }
 
     fn placeholder() -> Self {
@@ -142,6 +151,7 @@ impl Settings {
             );
         }
         let Named(order) = args.keyword("ORDER", Named(Order::Strict));
+        let classes = Classes::read(args);
         let Named(policy) = args.keyword("POLICY", Named(Policy::Adaptive));
         let incarnation = number(args, "INCARNATION", 0, 0, INCARNATIONS - 1);
         let hello = nanoseconds(args, "HELLO", 5 * MILLISECOND);
@@ -160,6 +170,7 @@ impl Settings {
             rates,
             members,
             order,
+            classes,
             policy,
             control,
             incarnation,
@@ -176,10 +187,15 @@ impl Settings {
     /// that N times as many numbers pass while so many wait: half of those that a resequencer can look ahead.
     pub fn link_packets(&self) -> usize {
         let nodes = usize::from(self.topology.edge_nodes());
-        match self.order {
-            Order::Strict => (self.window / (2 * nodes)).max(LEAST_PACKETS),
-            _ => usize::MAX,
+        match self.has(Order::Strict) {
+            true => (self.window / (2 * nodes)).max(LEAST_PACKETS),
+            false => usize::MAX,
         }
+    }
+
+    /// Whether the packets of any class are kept in this order.
+    pub fn has(&self, order: Order) -> bool {
+        self.order == order || self.classes.list().iter().any(|class| class.order == order)
     }
 
     /// Reads the numbers of nodes, which can be all that there are.

@@ -1,9 +1,10 @@
 //! What a `ClusterSwitch` shows of itself.
 
 use super::far::FarStatus;
-use super::settings::Settings;
+use super::settings::{Settings, order_name};
 use super::switch::Switch;
 use super::table::{Cell, Table};
+use cluster::path::Order;
 use cluster::resequence::Counts;
 use graph::Nanos;
 use std::sync::PoisonError;
@@ -81,6 +82,9 @@ pub struct Status {
     /// By output node and link of the topology.
     weights: Vec<Vec<u8>>,
     traffic: Traffic,
+    /// What came in of each class, if there are several, and whether all nodes know what classes mean.
+    came: Vec<Tally>,
+    is_agreed: bool,
     /// By input node.
     streams: Vec<StreamStatus>,
     /// The nodes that there are.
@@ -172,6 +176,25 @@ impl Status {
         }
     }
 
+    /// What came in of each class, if there are several. While some node does not know what classes mean, all packets belong to
+    /// the usual one.
+    pub fn classes(&self, settings: &Settings) -> Table {
+        let usual = (super::classes::USUAL.to_owned(), settings.order, "-".to_owned());
+        let others = settings.classes.list().iter();
+        let others = others.map(|class| (class.name.clone(), class.order, class.codes()));
+        let row = |((name, order, codes), came): ((String, Order, String), &Tally)| {
+            let state = if self.is_agreed { "used" } else { "unused" };
+            let words =
+                [Cell::Text(name), Cell::Word(order_name(order)), Cell::Text(codes), Cell::Word(state)];
+            words.into_iter().chain([came.packets.into(), came.bytes.into()]).collect()
+        };
+        Table {
+            name: "cluster_classes",
+            columns: &["class", "order", "dscp", "state", "packets", "bytes"],
+            rows: std::iter::once(usual).chain(others).zip(&self.came).map(row).collect(),
+        }
+    }
+
     /// What resequencers did, by input node.
     pub fn streams(&self, settings: &Settings) -> Table {
         let row = |(node, stream): (u16, &StreamStatus)| {
@@ -250,6 +273,7 @@ impl Switch {
         status.members.clone_from(&self.members);
         self.far_status(&mut status.far, now);
         status.traffic = self.traffic;
+        (status.came, status.is_agreed) = (self.manners.came.to_vec(), self.manners.is_agreed);
         status.streams.clear();
         for node in 0..self.settings.topology.edge_nodes() {
             let (counts, held, deadline) = self.egress.counts(node);

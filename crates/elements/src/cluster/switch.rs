@@ -4,13 +4,14 @@ use super::ClusterSwitch;
 use super::egress::{Early, Egress};
 use super::links::Neighbour;
 use super::losses::{LINK_DOWN, UNREACHABLE};
+use super::manners::{Manners, in_order};
 use super::outlet::{Outlet, Turn, length};
 use super::rates::Rates;
 use super::settings::Settings;
 use super::status::Traffic;
 use super::usual::Latest;
 use super::ways::Ways;
-use cluster::header::{ADJACENCIES, ETHERTYPE_WHOLE, Header, LEN, Limits, Phase, Template};
+use cluster::header::{ADJACENCIES, CLASSES, ETHERTYPE_WHOLE, Header, LEN, Limits, Phase, Template};
 use cluster::news::News;
 use cluster::numbering::Numbering;
 use cluster::path::{Config, Order, PathChooser, Policy};
@@ -127,6 +128,7 @@ pub struct Switch {
     /// By output node: the header on the way there directly, and to a relay, for port 0.
     pub(super) headers: Box<[[Template; 2]]>,
     pub(super) ways: Ways,
+    pub(super) manners: Manners,
     /// Lines, then links.
     pub(super) outlets: Vec<Outlet>,
     /// A batch for each outlet, one for what is not usual, and one for what came too early. Empty between calls.
@@ -159,11 +161,12 @@ pub struct Switch {
     /// What the weights of links are now, by output node.
     pub(super) weights: Vec<Vec<u8>>,
     pub(super) is_mesh: bool,
+    /// Packets of some class are numbered.
     pub(super) is_strict: bool,
+    /// By what headers say of the class: whether packets are put in order that are for lines of this node.
+    pub(super) is_in_order: [bool; CLASSES as usize],
     /// Bytes that may go out before it has to be looked at whether all outlets have room; 0 = before anything goes.
     pub(super) calm: u32,
-    /// The choice of paths asks which flow a packet belongs to.
-    pub(super) needs_flow: bool,
     /// When the last tick was.
     pub(super) ticked: Nanos,
     pub(super) ticks: u64,
@@ -192,8 +195,6 @@ impl Switch {
             link.into_iter().for_each(|outlet| *outlet = (own + place) as u16);
         }
         let link_rate = settings.link_rate(settings.members.len());
-        let needs_flow = matches!(settings.order, Order::Flowlet | Order::SinglePath)
-            || settings.policy == Policy::FlowHash;
         Switch {
             limits: Limits {
                 me: settings.me,
@@ -206,7 +207,8 @@ impl Switch {
             numbers: vec![Numbering::new(topology.radix().into()); edge.into()],
             lines: destinations(&settings),
             headers: headers(&settings),
-            ways: Ways::new(&settings),
+            ways: Ways::new(&settings, settings.order),
+            manners: Manners::new(&settings),
             outlets: outlets(&settings, link_rate),
             bins: (0..own + settings.links.len() + 2).map(|_| Batch::empty()).collect(),
             scratch: vec![0; Batch::MAX],
@@ -228,9 +230,9 @@ impl Switch {
             members_version: 0,
             weights: vec![Vec::new(); edge.into()],
             is_mesh,
-            is_strict: settings.order == Order::Strict,
+            is_strict: settings.has(Order::Strict),
+            is_in_order: in_order(&settings),
             calm: 0,
-            needs_flow,
             ticked: 0,
             ticks: 0,
             armed: 0,
@@ -459,6 +461,7 @@ fn chooser_config(settings: &Settings) -> Config {
         links: topology.radix().into(),
         link_rate: settings.link_rate(settings.members.len()),
         gap,
+        has_flowlets: settings.has(Order::Flowlet),
         ..Config::mesh(
             topology.edge_nodes(),
             settings.line_rate.saturating_mul(lines),

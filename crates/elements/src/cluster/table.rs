@@ -9,6 +9,8 @@ pub enum Cell {
     Number(u64),
     /// Plain words without quotes, control characters and backslashes.
     Word(&'static str),
+    /// The same, made at run time.
+    Text(String),
 }
 
 impl From<u64> for Cell {
@@ -75,6 +77,7 @@ impl Table {
         let cell = |(column, cell): (&&str, &Cell)| match cell {
             Cell::Number(number) => format!("\"{column}\":{number}"),
             Cell::Word(word) => format!("\"{column}\":\"{word}\""),
+            Cell::Text(text) => format!("\"{column}\":\"{text}\""),
         };
         let row = |row: &Vec<Cell>| {
             let cells: Vec<String> = self.columns.iter().zip(row).map(cell).collect();
@@ -89,6 +92,7 @@ fn text(cell: &Cell) -> String {
     match cell {
         Cell::Number(number) => number.to_string(),
         Cell::Word(word) => (*word).to_owned(),
+        Cell::Text(text) => text.clone(),
     }
 }
 
@@ -98,8 +102,10 @@ mod tests {
 
     #[test]
     fn tables_are_text_and_json() {
-        let rows =
-            vec![vec![Cell::from(7_u64), Cell::Word("up")], vec![Cell::from(1234_u16), Cell::Word("down")]];
+        let rows = vec![
+            vec![Cell::from(7_u64), Cell::Word("up")],
+            vec![Cell::from(1234_u16), Cell::Text("down".to_owned())],
+        ];
         let table = Table { name: "things", columns: &["id", "state"], rows };
         assert_eq!(table.show(""), Ok("  id  state\n   7     up\n1234   down\n".to_owned()));
         let json =

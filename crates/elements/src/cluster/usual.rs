@@ -18,6 +18,8 @@ struct Kind {
     outlet: u16,
     /// The node that they are sent on to; [`NONE`] if they leave the cluster here.
     relayed_to: u16,
+    /// They are put in order: their stream, and the path that they came by.
+    is_in_order: bool,
     stream: u32,
     path: u16,
 }
@@ -34,7 +36,7 @@ impl Kind {
     /// Of which nothing is known but how one of them looks.
     fn new(glance: Glance) -> Kind {
         let alike = Alike { glance, line: NONE, next: 0, room: 0 };
-        Kind { alike, outlet: 0, relayed_to: NONE, stream: 0, path: 0 }
+        Kind { alike, outlet: 0, relayed_to: NONE, is_in_order: false, stream: 0, path: 0 }
     }
 }
 
@@ -89,13 +91,13 @@ impl Switch {
         now: Nanos,
     ) -> Option<(u16, usize)> {
         let Latest { kind, ethertype } = self.latest.get(place)?.as_ref()?;
-        let Kind { outlet, stream, path, .. } = *kind;
+        let Kind { outlet, is_in_order, stream, path, .. } = *kind;
         let first = glance(packets.first()?)?;
         if !first.is_like(&kind.alike.glance) {
             return None;
         }
         let network = all.network_of(*ethertype);
-        let passed = if self.is_strict {
+        let passed = if is_in_order {
             let (_, next, room) = self.egress.passing(path, first)?;
             if first.sequence() != next {
                 return None;
@@ -107,7 +109,7 @@ impl Switch {
         if passed.packets == 0 {
             return None;
         }
-        self.count_out((outlet, stream, path), passed, now);
+        self.count_out((outlet, stream, path), is_in_order, passed, now);
         Some((outlet, passed.packets))
     }
 
@@ -125,8 +127,10 @@ impl Switch {
         let network = all.network(first);
         let Some(kind) = glance(first).and_then(|glance| self.know(via, glance)) else { return (rest, 1) };
         let passed = match network.filter(|_| kind.relayed_to == NONE) {
-            Some(_) if self.is_strict && kind.alike.glance.sequence() != kind.alike.next => Passed::default(),
-            Some(network) if self.is_strict => pass_out::<true>(packets, &kind.alike, &network),
+            Some(_) if kind.is_in_order && kind.alike.glance.sequence() != kind.alike.next => {
+                Passed::default()
+            }
+            Some(network) if kind.is_in_order => pass_out::<true>(packets, &kind.alike, &network),
             Some(network) => pass_out::<false>(packets, &kind.alike, &network),
             None => pass_on(packets, &kind.alike),
         };
@@ -137,7 +141,7 @@ impl Switch {
             self.count_kind(&kind, passed, cx.now);
             return (kind.outlet, passed.packets);
         }
-        if let Some(network) = network.filter(|_| self.is_strict && kind.relayed_to == NONE) {
+        if let Some(network) = network.filter(|_| kind.is_in_order && kind.relayed_to == NONE) {
             let glance = kind.alike.glance;
             let taken = pass_out::<true>(packets, &early(glance, &kind.alike), &network).packets;
             if taken > 0 {
@@ -221,20 +225,20 @@ impl Switch {
         let line = u16::try_from(self.first_line + u32::from(port)).ok().filter(|_| port < self.own_lines)?;
         let leaving = Alike { line, ..Kind::new(glance).alike };
         let known = Kind { outlet: port.into(), alike: leaving, ..Kind::new(glance) };
-        if !self.is_strict {
+        if !self.is_in_order[usize::from(glance.class())] {
             return Some(known);
         }
         let path = if via == source { self.me } else { via };
         let (stream, next, room) = self.egress.passing(path, glance)?;
-        Some(Kind { stream, path, alike: Alike { next, room, ..leaving }, ..known })
+        Some(Kind { is_in_order: true, stream, path, alike: Alike { next, room, ..leaving }, ..known })
     }
 
     /// Counts packets of a kind that have gone.
     #[inline]
     fn count_kind(&mut self, known: &Kind, passed: Passed, now: Nanos) {
-        let Kind { outlet, relayed_to, stream, path, .. } = *known;
+        let Kind { outlet, relayed_to, is_in_order, stream, path, .. } = *known;
         if relayed_to == NONE {
-            return self.count_out((outlet, stream, path), passed, now);
+            return self.count_out((outlet, stream, path), is_in_order, passed, now);
         }
         self.charge(outlet, passed, now);
         self.chooser.relayed(relayed_to, passed.bytes);
@@ -244,9 +248,15 @@ impl Switch {
 
     /// Counts packets that have left the cluster here: by which outlet, of which stream, by which path.
     #[inline(always)]
-    fn count_out(&mut self, (outlet, stream, path): (u16, u32, u16), passed: Passed, now: Nanos) {
+    fn count_out(
+        &mut self,
+        (outlet, stream, path): (u16, u32, u16),
+        is_in_order: bool,
+        passed: Passed,
+        now: Nanos,
+    ) {
         self.charge(outlet, passed, now);
-        if self.is_strict && self.egress.pass(stream, path, passed.packets as u32) {
+        if is_in_order && self.egress.pass(stream, path, passed.packets as u32) {
             self.passed.push(stream);
         }
     }

@@ -7,12 +7,13 @@
 //! lane, a look whether it has room, and its header ([`super::lanes`]).
 
 use super::lanes::{FULL, Lane, Maps, pass};
+use super::manners::Manner;
 use super::outlet::length;
 use super::settings::Settings;
 use super::status::Traffic;
 use super::switch::{Adjacencies, Destination, NONE, Network, Switch};
 use crate::flow_hash::{flowlet_hash, flowlet_hashes};
-use cluster::header::{ADJACENCIES, LEN, TO_OUTPUT, Template};
+use cluster::header::{ADJACENCIES, LEN, TO_OUTPUT, Template, class_bits};
 use cluster::path::{Order, Policy, Run};
 use graph::{Nanos, Out};
 use packet::wire::ethernet::HEADER_LEN;
@@ -38,6 +39,8 @@ struct Grant {
 /// All lanes.
 #[derive(Debug)]
 pub struct Ways {
+    /// How the packets go that take them.
+    pub manner: Manner,
     /// Of the lines of this node, then of the output nodes in turn.
     lanes: Box<[Lane]>,
     grants: Box<[Grant]>,
@@ -55,12 +58,13 @@ pub struct Ways {
 }
 
 impl Ways {
-    /// No room by any lane.
-    pub fn new(settings: &Settings) -> Ways {
+    /// No room by any lane, of packets that are kept in this order.
+    pub fn new(settings: &Settings, order: Order) -> Ways {
         let paths = Ways::paths(settings);
         let nodes = usize::from(settings.topology.edge_nodes());
         let lanes = usize::from(settings.own_lines()) + nodes * usize::from(paths);
         Ways {
+            manner: Manner::new(settings, order),
             lanes: vec![Lane::nowhere(); lanes].into(),
             grants: vec![Grant::default(); lanes].into(),
             used: Vec::new(),
@@ -87,18 +91,19 @@ impl Ways {
         }
     }
 
-    /// One for the run that there is; or for flowlets one directly, and one by each link.
+    /// One for the run that there is; or where there are flowlets one directly, which others take as that of their run, and one by
+    /// each link.
     fn paths(settings: &Settings) -> u16 {
-        match Ties::new(settings) {
-            Ties::Flowlet => settings.topology.radix() + 1,
-            _ => 1,
+        match settings.has(Order::Flowlet) && settings.policy != Policy::FlowHash {
+            true => settings.topology.radix() + 1,
+            false => 1,
         }
     }
 }
 
 /// What ties a packet to a path, beside its output node.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Ties {
+pub enum Ties {
     /// Nothing.
     None,
     /// Its flowlet.
@@ -110,8 +115,9 @@ enum Ties {
 }
 
 impl Ties {
-    fn new(settings: &Settings) -> Ties {
-        match (settings.policy, settings.order) {
+    /// Of packets that are kept in this order.
+    pub fn new(policy: Policy, order: Order) -> Ties {
+        match (policy, order) {
             (Policy::FlowHash, _) | (_, Order::SinglePath) => Ties::Flow,
             (_, Order::Flowlet) => Ties::Flowlet,
             _ => Ties::None,
@@ -144,7 +150,7 @@ impl Switch {
         out: &mut Out<'_>,
     ) -> Batch {
         // Each of them knows what it is for.
-        match Ties::new(&self.settings) {
+        match self.ways.manner.ties {
             Ties::None => self.send_tied(batch, Ties::None, all, now, out),
             Ties::Flowlet if self.chooser.is_resting() => self.send_tied(batch, Ties::Rest, all, now, out),
             Ties::Flowlet => self.send_tied(batch, Ties::Flowlet, all, now, out),
@@ -222,6 +228,7 @@ impl Switch {
     ) -> usize {
         let first = || packets.first().and_then(|packet| all.network(packet));
         let Some(network) = framed.or_else(first) else { return 0 };
+        let is_numbered = self.ways.manner.is_numbered;
         let mut maps = Maps {
             network,
             lines: &self.lines,
@@ -230,8 +237,8 @@ impl Switch {
             paths: self.ways.paths,
         };
         let pass = match (ties, framed.is_some()) {
-            (Ties::None, true) if self.is_strict => pass::<false, true, true>,
-            (Ties::None, false) if self.is_strict => pass::<false, true, false>,
+            (Ties::None, true) if is_numbered => pass::<false, true, true>,
+            (Ties::None, false) if is_numbered => pass::<false, true, false>,
             (Ties::None | Ties::Rest, true) => pass::<false, false, true>,
             (Ties::None | Ties::Rest, false) => pass::<false, false, false>,
             (Ties::Flowlet, true) => pass::<true, false, true>,
@@ -328,7 +335,7 @@ impl Switch {
             return Some(lane.outlet);
         }
         let link = match ties {
-            Ties::Flow => self.chooser.choose(to.node, length, flow),
+            Ties::Flow => self.chooser.choose_in(self.ways.manner.order, to.node, length, flow),
             _ => {
                 let path = self.chooser.flowlet(flow);
                 self.chooser.follow(to.node, length, flow, path)
@@ -344,12 +351,13 @@ impl Switch {
     fn alone(&mut self, node: u16, link: u16, length: u32, now: Nanos) -> Option<(u16, Template, u32)> {
         let outlet = self.outlet_of.get(usize::from(link)).copied().filter(|&outlet| outlet != NONE)?;
         let is_relayed = !self.is_mesh || link != node;
-        let header = self.headers.get(usize::from(node))?[usize::from(is_relayed)];
+        let Manner { class, is_numbered, .. } = self.ways.manner;
+        let header = self.headers.get(usize::from(node))?[usize::from(is_relayed)].of_class(class);
         self.outlets.get_mut(usize::from(outlet))?.charge_many(1, length, now);
         self.calm = self.calm.saturating_sub(length);
         let Traffic { to_relays, direct, .. } = &mut self.traffic;
         if is_relayed { to_relays } else { direct }.add(length);
-        let numbers = self.numbers.get_mut(usize::from(node)).filter(|_| self.is_strict);
+        let numbers = self.numbers.get_mut(usize::from(node)).filter(|_| is_numbered);
         Some((outlet, header, numbers.map_or(0, |numbers| numbers.number(link.into(), now))))
     }
 
@@ -357,7 +365,7 @@ impl Switch {
     #[inline(never)]
     fn grant(&mut self, place: usize, to: Destination, (ties, path): (Ties, u16), now: Nanos) -> Option<()> {
         self.count(place, now);
-        let Ways { lanes, grants, used, .. } = &mut self.ways;
+        let Ways { lanes, grants, used, manner, .. } = &mut self.ways;
         let (lane, grant) = (lanes.get_mut(place)?, grants.get_mut(place)?);
         let (mut left, mut sequence) = (ENOUGH, 0);
         if to.node == self.me {
@@ -374,12 +382,13 @@ impl Switch {
                 lane.outlet = outlet.filter(|&outlet| outlet != NONE)?;
                 lane.is_remote = true;
                 grant.is_relayed = !self.is_mesh || run.link != to.node;
-                lane.turn = if grant.is_relayed { TO_OUTPUT } else { 0 };
+                lane.turn = if grant.is_relayed { TO_OUTPUT } else { 0 } ^ class_bits(manner.class);
                 grant.node = to.node;
-                lane.header = self.headers.get(usize::from(to.node))?[usize::from(grant.is_relayed)];
+                let header = self.headers.get(usize::from(to.node))?[usize::from(grant.is_relayed)];
+                lane.header = header.of_class(manner.class);
             }
             grant.run = Some(run);
-            if self.is_strict {
+            if manner.is_numbered {
                 sequence = self.numbers.get(usize::from(to.node))?.next();
             }
             left = run.left;
@@ -405,7 +414,7 @@ impl Switch {
     }
 
     /// Takes back the room that lanes have. All that went by them has been counted.
-    fn close_lanes(&mut self) {
+    pub(super) fn close_lanes(&mut self) {
         let Ways { lanes, grants, used, changes, .. } = &mut self.ways;
         for place in used.drain(..) {
             lanes[place as usize].gone = FULL;
@@ -433,7 +442,7 @@ impl Switch {
         let Some(run) = run else { return traffic.own.add_many(packets, bytes) };
         if is_relayed { &mut traffic.to_relays } else { &mut traffic.direct }.add_many(packets, bytes);
         self.chooser.charge(node, &run, bytes);
-        if self.is_strict
+        if self.ways.manner.is_numbered
             && let Some(numbers) = self.numbers.get_mut(usize::from(node))
         {
             numbers.take(run.link.into(), packets, now);

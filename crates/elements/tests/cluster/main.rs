@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "what fails here is to be seen")]
 
+mod classes;
 mod flowlets;
 mod fly;
 mod growth;
@@ -242,7 +243,12 @@ fn order_is_kept_while_delays_change() {
 /// A stream that stops leaves nothing behind, even if its last packets but one are lost.
 #[test]
 fn markers_release_what_waits_when_paths_are_idle() {
-    let mut net = Net::new(Setup { more: ", DEADLINE 5s", ..Setup::mesh(4, "strict") });
+    markers_release_what_waits("strict", ", DEADLINE 5s");
+    markers_release_what_waits("spray", ", DEADLINE 5s, CLASSES all strict 0");
+}
+
+fn markers_release_what_waits(order: &'static str, more: &'static str) {
+    let mut net = Net::new(Setup { more, ..Setup::mesh(4, order) });
     let mut random = Random::new(7);
     drive(&mut net, 20, 0.9, &mut random, |line, _| (line == 0).then_some(1));
     // What goes by node 2 is lost, unnoticed.

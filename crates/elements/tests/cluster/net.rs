@@ -30,6 +30,18 @@ pub struct Sent {
     frame: Vec<u8>,
     at: u64,
     delivered: bool,
+    /// It came out after a later one of its flow.
+    is_late: bool,
+}
+
+impl Sent {
+    pub fn is_delivered(&self) -> bool {
+        self.delivered
+    }
+
+    pub fn is_late(&self) -> bool {
+        self.is_late
+    }
 }
 
 /// The cluster, and what was sent through it.
@@ -56,6 +68,10 @@ pub struct Net {
     /// Changes frames on wires before they arrive.
     pub tamper: Option<fn(&mut Vec<u8>)>,
     pub relayed: usize,
+    /// Of each packet that an input node put on a link: that node, flow, and the node at the end of the link.
+    pub first_ways: Vec<(u16, u16, u16)>,
+    /// The code point of packets of each flow, in turn.
+    pub codes: [u8; 4],
     /// Bytes of packets that links have carried, by the nodes at their ends, input node, and whether on the last way.
     pub carried: HashMap<(u16, u16, u16, bool), u64>,
     /// All frames that links have carried, and when.
@@ -87,6 +103,8 @@ impl Net {
             twins: Vec::new(),
             tamper: None,
             relayed: 0,
+            first_ways: Vec::new(),
+            codes: [0; 4],
             carried: HashMap::new(),
             transcript: DefaultHasher::new(),
         };
@@ -127,12 +145,33 @@ impl Net {
         let next = self.next.entry((input, output, flow)).or_default();
         let number = *next;
         *next += 1;
+        let class = self.codes[usize::from(flow % 4)] << 2;
         let frame = |ttl: u8, header: [u8; 12], tags: &[u8]| {
             let mut frame = header.to_vec();
             frame.extend(tags);
             frame.extend([8, 0]);
-            let mut ip =
-                vec![0x45, 0, 0, 0, 0, 0, 0, 0, ttl, 17, 0, 0, 10, input as u8, 9, 9, 10, output as u8, 0, 7];
+            let mut ip = vec![
+                0x45,
+                class,
+                0,
+                0,
+                0,
+                0,
+                0,
+                0,
+                ttl,
+                17,
+                0,
+                0,
+                10,
+                input as u8,
+                9,
+                9,
+                10,
+                output as u8,
+                0,
+                7,
+            ];
             ip[2..4].copy_from_slice(&((len - 14) as u16).to_be_bytes());
             ipv4::set_checksum(&mut ip);
             frame.extend(ip);
@@ -148,7 +187,16 @@ impl Net {
         let (node, port) = (line / self.setup.ports, line % self.setup.ports);
         let come = frame(64, [2; 12], self.setup.tags(input));
         self.nodes[usize::from(node)].inject(&format!("line{port}"), &come);
-        self.sent.push(Sent { input, output, flow, number, frame: out, at: self.now, delivered: false });
+        self.sent.push(Sent {
+            input,
+            output,
+            flow,
+            number,
+            frame: out,
+            at: self.now,
+            delivered: false,
+            is_late: false,
+        });
     }
 
     /// Runs at the present time: whatever can be done is done.
@@ -178,6 +226,10 @@ impl Net {
                 if is_data(&frame) {
                     let key = (wire.from, wire.to, source(&frame), frame[0] & 0b10_0000 != 0);
                     *self.carried.entry(key).or_default() += frame.len() as u64;
+                    if key.2 == wire.from && frame[12..14] == [8, 0] {
+                        let flow = u16::from_be_bytes([frame[34], frame[35]]);
+                        self.first_ways.push((wire.from, flow, wire.to));
+                    }
                 }
                 if wire.up && node.up {
                     self.relayed += usize::from(is_data(&frame) && frame[0] & 0b10_0000 == 0);
@@ -223,7 +275,10 @@ impl Net {
         self.delivered += 1;
         let key = (sent.input, sent.output, sent.flow);
         match self.last.get(&key) {
-            Some(&last) if last > sent.number => self.reordered += 1,
+            Some(&last) if last > sent.number => {
+                sent.is_late = true;
+                self.reordered += 1;
+            }
             _ => {
                 self.last.insert(key, sent.number);
             }

@@ -156,6 +156,9 @@ fn frames_are_noted_until_somebody_may_change_them_or_their_next_hops() {
         assert_eq!(batch.framed_by(), None);
         batch.note_framed(8);
         assert!(batch.framed_by() == Some(8) && batch.next_hops() == [1; 5] && batch.longest() == 60);
+        let mut lengths = Vec::new();
+        batch.heads::<61>(|head, length| lengths.extend(head.is_none().then_some(length)));
+        assert_eq!((batch.framed_by(), lengths), (Some(8), vec![60; 5]));
         batch
     };
     let changes: [fn(&mut Batch); 11] = [
