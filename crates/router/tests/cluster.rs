@@ -25,6 +25,9 @@ fn a_file_is_checked() {
     file(FILE);
     let out = "cluster none-such: 2 nodes, 2 lines, internal links of 10000 Mbit/s or more\n";
     assert_eq!(run(dir.path(), &["cluster", "check", "c.toml"]), did(0, out, ""));
+    file(&format!("{FILE}[[class]]\nname = 'voice'\norder = 'single-path'\ndscp = ['ef', 40]\n"));
+    let classes = format!("{out}class voice: single-path, for packets with DSCP 46, 40\n");
+    assert_eq!(run(dir.path(), &["cluster", "check", "c.toml"]), did(0, &classes, ""));
     file(&FILE.replace("control = 'a'", "control = 'x'").replace("line_rate", "line_rat"));
     let err = "c.toml:1:1: error: [cluster] lacks `line_rate`\n\
                \x201 | [cluster]\n\

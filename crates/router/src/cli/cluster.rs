@@ -2,7 +2,7 @@
 
 use super::{Done, Output, failed};
 use crate::api::{client::Client, socket};
-use crate::cluster::config::{Cluster, endpoint};
+use crate::cluster::config::{Cluster, Named, endpoint};
 use crate::cluster::requests::{NodeState, Request, Running};
 use crate::cluster::supervisor::EtcdFlags;
 use crate::cluster::{self, node, places, supervisor};
@@ -170,6 +170,11 @@ fn check(args: &CheckArgs) -> Done {
         cluster.name,
         links(&cluster)
     ));
+    for class in &cluster.classes {
+        let codes: Vec<String> = class.codes.iter().map(u8::to_string).collect();
+        let (order, codes) = (class.order.name(), codes.join(", "));
+        out.line(format_args!("class {}: {order}, for packets with DSCP {codes}", class.name));
+    }
     out.done()
 }
 

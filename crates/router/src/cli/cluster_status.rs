@@ -31,7 +31,7 @@ struct Table {
     may_lack: bool,
 }
 
-const TABLES: [Table; 6] = [
+const TABLES: [Table; 7] = [
     Table {
         handler: "links",
         title: "internal links",
@@ -62,6 +62,19 @@ const TABLES: [Table; 6] = [
         title: "traffic, by the way that it takes",
         columns: &[("way", "way"), ("packets", "packets"), ("bytes", "bytes")],
         may_lack: false,
+    },
+    Table {
+        handler: "classes",
+        title: "packets that came in, by class",
+        columns: &[
+            ("class", "class"),
+            ("order", "order"),
+            ("DSCP", "dscp"),
+            ("state", "state"),
+            ("packets", "packets"),
+            ("bytes", "bytes"),
+        ],
+        may_lack: true,
     },
     Table {
         handler: "shares",
@@ -334,6 +347,6 @@ mod tests {
         let expected = "node  to  via\n\
                         a     b   b 2/4, c 1/4, d 1/4\n\
                         a     c   c 4/4\n";
-        assert_eq!(TABLES[3].text(&together.iter().collect::<Vec<_>>()), expected);
+        assert_eq!(TABLES[4].text(&together.iter().collect::<Vec<_>>()), expected);
     }
 }

@@ -47,12 +47,13 @@ pub fn text(cluster: &Cluster, node: usize, incarnation: u8, lines: &[Port]) -> 
     let _ = write!(
         text,
         "cluster :: ClusterSwitch(NODE {node}, {shape}, PORTS {ports}, LINE_RATE {rate}bps,{links}\n\
-         \x20 ORDER {order}, POLICY {policy}, CONTROL {control}, INCARNATION {incarnation}, HELLO {hello}us, INTERFACES main);\n",
+         \x20 ORDER {order},{classes} POLICY {policy}, CONTROL {control}, INCARNATION {incarnation}, HELLO {hello}us, INTERFACES main);\n",
         shape = shape(cluster),
         ports = cluster.ports(),
         rate = cluster.line_rate,
         links = rates(cluster),
         order = cluster.order.name(),
+        classes = classes(cluster),
         policy = cluster.policy.name(),
         control = cluster.control,
         hello = cluster.hello.as_micros(),
@@ -109,6 +110,12 @@ fn rates(cluster: &Cluster) -> String {
         rates => format!(" RATES {rates},"),
     };
     usual + &others
+}
+
+/// What packets go in another order, if there are any.
+fn classes(cluster: &Cluster) -> String {
+    let classes: String = cluster.classes.iter().map(|class| format!(" {}", class.text())).collect();
+    if classes.is_empty() { classes } else { format!(" CLASSES{classes},") }
 }
 
 /// Binds the switch and its links to one worker, if there are several: what comes by a link stays in order only if nobody
@@ -177,7 +184,7 @@ fn twins(cluster: &Cluster, node: usize, first: usize) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cluster::config::Node;
+    use crate::cluster::config::{Class, Node, Order};
     use crate::config::Configuration;
     use crate::linux::{Extras, ReversePath};
 
@@ -233,6 +240,22 @@ mod tests {
             let rates =
                 " LINE_RATE 100000000bps, LINK_RATE 60000000bps, RATES 0 2 10000000bps 1 2 20000000bps,\n";
             assert!(text.contains(rates), "{text}");
+            Configuration::of_text("node", text).unwrap().check_elements(1).unwrap();
+        }
+    }
+
+    #[test]
+    fn all_nodes_know_the_classes() {
+        let file = concat!(env!("CARGO_MANIFEST_DIR"), "/../../deploy/cluster.toml");
+        let mut cluster = Cluster::load(file.as_ref()).unwrap();
+        let class =
+            |name: &str, order, codes: &[u8]| Class { name: name.to_owned(), order, codes: codes.to_vec() };
+        cluster.classes =
+            vec![class("voice", Order::SinglePath, &[46, 40]), class("bulk", Order::Spray, &[8])];
+        for node in 0..4 {
+            let text = text(&cluster, node, 15, &[Port::idle("eth1", [2, 0, 0, 0, 0, 1])]);
+            let classes = "  ORDER strict, CLASSES voice single-path 46 40 bulk spray 8, POLICY adaptive,";
+            assert!(text.contains(classes), "{text}");
             Configuration::of_text("node", text).unwrap().check_elements(1).unwrap();
         }
     }

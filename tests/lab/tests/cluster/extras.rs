@@ -75,7 +75,8 @@ fn nodes_with_several_workers_keep_the_order() -> Result<()> {
     }
     let _one = alone();
     // What a probe sends does not fit the direct link.
-    let stage = Stage::of_nodes("line_rate = '16M'\nhello = '50ms'\n", "workers = 2\n")?;
+    let class = "[[class]]\nname = 'voice'\norder = 'single-path'\ndscp = ['ef']\n";
+    let stage = Stage::of_nodes(&format!("line_rate = '16M'\nhello = '50ms'\n{class}"), "workers = 2\n")?;
     let printed = stage.supervisor.printed()?;
     assert_eq!(printed.matches(" elements, 2 workers, ").count(), NODES.len(), "{printed}");
     stage.wait_for_all_pings()?;
@@ -89,7 +90,26 @@ fn nodes_with_several_workers_keep_the_order() -> Result<()> {
     assert!(seen.iter().all(|seen| (seen.again, seen.late) == (0, 0)), "{seen:?}\n{status}");
     assert!(seen.iter().all(|seen| seen.received * 10 > seen.sent * 9), "{seen:?}\n{status}");
     assert!(stage.relayed(None)? > before + 1000, "{status}");
+    pings_are_of_their_class(&stage)?;
     stage.end()
+}
+
+/// Pings with a code point, and the answers, are counted in its class, each at the node where it comes in.
+fn pings_are_of_their_class(stage: &Stage) -> Result<()> {
+    let printed =
+        stage.hosts[1].run("ping", &["-n", "-c100", "-i0.005", "-q", "-Q0xb8", &Stage::host_address(2)])?;
+    assert!(printed.contains(" 100 received"), "{printed}");
+    let counted = || -> Result<_> {
+        let rows = stage.rows("classes")?.into_iter().filter(|row| row["class"] == "voice");
+        let of = |row: Value| (row["packets"].clone(), row["bytes"].clone(), row["state"].clone());
+        Ok(rows.map(of).collect::<Vec<_>>())
+    };
+    // Ethernet, IPv4, ICMP, 56 bytes.
+    let row = |pings: u64| (pings.into(), (pings * 98).into(), "used".into());
+    wait_until("counts of classes", LIMIT, || {
+        let counted = counted()?;
+        Ok((counted == [row(0), row(100), row(100), row(0)]).then_some(()))
+    })
 }
 
 /// A link of a node that comes is slower than the others: all nodes know it, also those that do not have it, and after a new start.

@@ -107,6 +107,7 @@ fn settings(old: &Cluster, new: &Cluster) -> Vec<String> {
         ("line_rate", old.line_rate == new.line_rate),
         ("link_rate", old.link_rate == new.link_rate),
         ("order", old.order.name() == new.order.name()),
+        ("class", old.classes == new.classes),
         ("policy", old.policy.name() == new.policy.name()),
         ("hello", old.hello == new.hello),
         ("mtu", old.mtu == new.mtu),

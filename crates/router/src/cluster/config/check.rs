@@ -130,7 +130,7 @@ fn numbers(reader: &mut Reader, cluster: &Cluster, nodes: &[NodeText]) -> Vec<us
     numbers
 }
 
-fn unique(reader: &mut Reader, what: &str, names: &[(String, Range<usize>)]) {
+pub fn unique(reader: &mut Reader, what: &str, names: &[(String, Range<usize>)]) {
     let texts: Vec<&str> = names.iter().map(|(name, _)| name.as_str()).collect();
     for (again, first) in repeated(&texts) {
         reader.twice(&format!("{what} `{}`", texts[again]), names[again].1.clone(), names[first].1.clone());

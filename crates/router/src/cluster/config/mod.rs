@@ -14,6 +14,7 @@
 
 mod changes;
 mod check;
+mod class;
 mod etcd;
 mod joins;
 mod read;
@@ -52,6 +53,8 @@ pub struct Cluster {
     pub rates: BTreeMap<(usize, usize), u64>,
     /// What order packets are kept in.
     pub order: Order,
+    /// Packets that are kept in another one.
+    pub classes: Vec<Class>,
     /// Which rule chooses paths.
     pub policy: Policy,
     /// Between two hellos on a link.
@@ -74,6 +77,17 @@ pub struct Cluster {
     pub fly: Option<[u16; 2]>,
     /// The nodes by number. Those without a name do not exist.
     pub nodes: Vec<Node>,
+}
+
+/// Packets with some code points of differentiated services.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Class {
+    /// What it is called.
+    pub name: String,
+    /// What order they are kept in.
+    pub order: Order,
+    /// The code points, 0 to 63.
+    pub codes: Vec<u8>,
 }
 
 /// A server.

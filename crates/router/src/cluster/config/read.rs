@@ -1,7 +1,7 @@
 //! From the text to values, each with its place where the later checks need that.
 
 use super::words::{Named, duration, mac, rate, topology};
-use super::{Address, Cluster, Line, Order, Policy, check, etcd};
+use super::{Address, Cluster, Line, Order, Policy, check, class, etcd};
 use crate::cli::{MOST_WORKERS, processors};
 use crate::linux::ReversePath;
 use crate::toml_file::{Reader, Value};
@@ -11,7 +11,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 use toml::de::DeTable;
 
-const TABLES: [&str; 3] = ["cluster", "node", "etcd"];
+const TABLES: [&str; 4] = ["cluster", "class", "node", "etcd"];
 const CLUSTER: [&str; 16] = [
     "name",
     "control",
@@ -37,7 +37,7 @@ const LINK: [&str; 3] = ["to", "device", "rate"];
 
 /// All settings there are, by table.
 #[cfg(test)]
-pub const SETTINGS: [&[&str]; 5] = [&CLUSTER, &NODE, &PORT, &LINK, &etcd::ETCD];
+pub const SETTINGS: [&[&str]; 6] = [&CLUSTER, &class::CLASS, &NODE, &PORT, &LINK, &etcd::ETCD];
 
 /// A word and where it stands.
 pub struct Word {
@@ -99,6 +99,7 @@ pub fn cluster(reader: &mut Reader, table: &DeTable<'_>) -> Cluster {
                 let all = reader.array("node", "an array of tables: [[node]]", value);
                 nodes = all.iter().filter_map(|value| node(reader, value)).collect();
             }
+            "class" => cluster.classes = class::read(reader, value),
             "etcd" => cluster.etcd = etcd::read(reader, value),
             name => reader.unknown(key.span(), name, "table", TABLES),
         }
@@ -268,7 +269,11 @@ fn link(reader: &mut Reader, value: &Value<'_>) -> Option<LinkText> {
     Some(link)
 }
 
-fn table<'a, 'b>(reader: &mut Reader, name: &str, value: &'b Value<'a>) -> Option<&'b DeTable<'a>> {
+pub(super) fn table<'a, 'b>(
+    reader: &mut Reader,
+    name: &str,
+    value: &'b Value<'a>,
+) -> Option<&'b DeTable<'a>> {
     let table = value.get_ref().as_table();
     if table.is_none() {
         reader.wrong_type(name, "a table", value);
@@ -331,7 +336,7 @@ fn hello(text: &str) -> Result<Duration, String> {
 }
 
 /// A value of few; what is none of them gets a suggestion.
-fn named<T: Named + Default>(reader: &mut Reader, name: &str, value: &Value<'_>) -> T {
+pub(super) fn named<T: Named + Default>(reader: &mut Reader, name: &str, value: &Value<'_>) -> T {
     let Some(word) = word(reader, name, value) else { return T::default() };
     let found = T::ALL.iter().find(|(name, _)| *name == word.text);
     if found.is_none() {

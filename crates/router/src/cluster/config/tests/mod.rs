@@ -1,3 +1,4 @@
+mod class;
 mod joins;
 
 use super::words::Address;
@@ -49,6 +50,7 @@ fn the_least_that_must_be_said() {
         link_rate: 0,
         rates: BTreeMap::new(),
         order: Order::Strict,
+        classes: Vec::new(),
         policy: Policy::Adaptive,
         hello: Duration::from_millis(10),
         mtu: 1500,
@@ -363,6 +365,7 @@ fn the_example_says_all_there_is() {
         names
             .iter()
             .chain(&["endpoints", "prefix", "ttl", "hold", "user", "password_file"])
+            .chain(&["name = \"voice\"", "order = \"single-path\"", "dscp"])
             .any(|name| line.starts_with(name))
     };
     let uncommented = |line| {
