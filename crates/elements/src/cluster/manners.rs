@@ -95,16 +95,18 @@ impl Switch {
 
     #[inline(never)]
     fn ingress_by_class(&mut self, batch: Batch, all: Adjacencies<'_>, cx: &Cx<'_>, out: &mut Out<'_>) {
-        let Manners { of_packet, bins, came, is_agreed, .. } = &mut self.manners;
+        let Manners { of_packet, bins, is_agreed, .. } = &mut self.manners;
         let (classes, mut places) = (&self.settings.classes, of_packet.iter_mut());
         let (mut every, mut any) = (u8::MAX, 0);
-        batch.heads(|head, length| {
-            let class = if *is_agreed { head.map_or(0, |head| classes.of(head)) } else { 0 };
-            places.next().into_iter().for_each(|place| *place = class);
-            (every, any) = (every & class, any | class);
-            // A packet's length has 16 bits.
-            came[usize::from(class)].add(length as u32 + OVERHEAD);
-        });
+        if *is_agreed {
+            batch.heads(|head, _| {
+                let class = head.map_or(0, |head| classes.of(head));
+                places.next().into_iter().for_each(|place| *place = class);
+                (every, any) = (every & class, any | class);
+            });
+        } else {
+            every = 0;
+        }
         if every == any {
             bins[usize::from(any)] = batch;
         } else if !batch.is_empty() {
@@ -113,10 +115,19 @@ impl Switch {
         for class in 0..self.manners.bins.len() {
             let batch = std::mem::take(&mut self.manners.bins[class]);
             if !batch.is_empty() {
+                self.count_class(class, &batch);
                 self.turn_to(class);
                 self.ingress_alike(batch, all, cx, out);
             }
         }
+    }
+
+    /// Counts packets that came in.
+    fn count_class(&mut self, class: usize, batch: &Batch) {
+        let (packets, mut bytes) = (batch.len() as u32, 0);
+        // A batch has fewer than 2^32.
+        batch.heads::<0>(|_, length| bytes += length as u32);
+        self.manners.came[class].add_many(packets, bytes + packets * OVERHEAD);
     }
 
     /// From now on packets go as those of this class.
