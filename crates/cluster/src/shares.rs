@@ -2,7 +2,7 @@
 //!
 //! A relay's weight for a pair of nodes is the rate of the slowest link on the way over it; links that are down have rate
 //! 0. With equal links that is the even split of Valiant; a relay that lost its link to the output node, or to the input
-//! node, has weight 0 for that pair only.
+//! node, has weight 0 for that pair only. So has a way by a node that is to be avoided, unless no other way is left.
 
 use crate::spread::MAX_WEIGHT;
 use crate::topology::Topology;
@@ -13,13 +13,15 @@ pub struct Links {
     topology: Topology,
     /// By node and number of the link.
     rates: Vec<u64>,
+    /// Nodes that are to be on the way of nothing that is not for them. By node; empty if there are none.
+    avoided: Vec<bool>,
 }
 
 impl Links {
     /// All links up, with this rate.
     pub fn new(topology: Topology, rate: u64) -> Links {
         let count = usize::from(topology.nodes()) * usize::from(topology.radix());
-        let mut links = Links { topology, rates: vec![rate; count] };
+        let mut links = Links { topology, rates: vec![rate; count], avoided: Vec::new() };
         if topology.is_mesh() {
             // Staying where one is costs nothing.
             (0..topology.nodes()).for_each(|node| links.set(node, node, u64::MAX));
@@ -36,6 +38,12 @@ impl Links {
     pub fn set(&mut self, node: u16, link: u16, rate: u64) {
         let index = self.index(node, link);
         self.rates[index] = rate;
+    }
+
+    /// Has ways avoid a node where others lead to the output node.
+    pub fn avoid(&mut self, node: u16) {
+        self.avoided.resize(self.topology.nodes().into(), false);
+        self.avoided.get_mut(usize::from(node)).into_iter().for_each(|avoided| *avoided = true);
     }
 
     /// Takes a node out: all its links, in both directions.
@@ -55,12 +63,20 @@ impl Links {
 
     /// The weights of the links of node `at` for packets to `to` on their first way, in bits per second: what can get
     /// there over each. In a full mesh the weight of the direct link includes that of staying, since both mean the same.
+    ///
+    /// Who sends on what comes on its first way by weights that avoid the same nodes avoids them, too, as far as can be.
     pub fn weights(&self, at: u16, to: u16) -> Vec<u64> {
+        let around = (!self.avoided.is_empty()).then(|| self.weights_by(at, to, &self.avoided));
+        let around = around.filter(|weights| weights.iter().any(|&weight| weight > 0));
+        around.unwrap_or_else(|| self.weights_by(at, to, &[]))
+    }
+
+    fn weights_by(&self, at: u16, to: u16, avoided: &[bool]) -> Vec<u64> {
         let radix = self.topology.radix();
         let mut weights: Vec<u64> = (0..radix)
             .map(|link| {
                 let peer = self.topology.peer(at, link);
-                self.rate(at, link).min(self.first_way(peer, to))
+                self.rate(at, link).min(self.first_way(peer, to, avoided))
             })
             .collect();
         if self.topology.is_mesh() && at != to {
@@ -73,16 +89,24 @@ impl Links {
     }
 
     /// What can get to `to` from a node that a packet on its first way has come to.
-    fn first_way(&self, node: u16, to: u16) -> u64 {
-        if self.topology.is_relay(node) {
-            return self.second_way(node, to);
+    fn first_way(&self, node: u16, to: u16, avoided: &[bool]) -> u64 {
+        if node == to {
+            // It is there: as a relay it would have nobody to send it to.
+            return u64::MAX;
+        } else if is_one_of(avoided, node) {
+            return 0;
+        } else if self.topology.is_relay(node) {
+            return self.second_way(node, to, avoided);
         }
-        let over = |link| self.rate(node, link).min(self.first_way(self.topology.peer(node, link), to));
+        let over = |link| {
+            let peer = self.topology.peer(node, link);
+            self.rate(node, link).min(self.first_way(peer, to, avoided))
+        };
         (0..self.topology.radix()).map(over).fold(0, u64::saturating_add)
     }
 
     /// The slowest link on the one way from a relay to `to`.
-    fn second_way(&self, relay: u16, to: u16) -> u64 {
+    fn second_way(&self, relay: u16, to: u16, avoided: &[bool]) -> u64 {
         let mut node = relay;
         let mut slowest = u64::MAX;
         loop {
@@ -91,6 +115,8 @@ impl Links {
             node = self.topology.peer(node, link);
             if self.topology.is_relay(node) {
                 return slowest;
+            } else if is_one_of(avoided, node) {
+                return 0;
             }
         }
     }
@@ -127,6 +153,11 @@ impl Links {
     }
 }
 
+/// Whether a node is one of these; the list ends somewhere.
+fn is_one_of(nodes: &[bool], node: u16) -> bool {
+    nodes.get(usize::from(node)).copied().unwrap_or(false)
+}
+
 /// Weights as [`crate::spread::Spread`] takes them: small numbers in the same proportion, as near as they can be; what is
 /// not 0 stays so.
 pub fn small(weights: &[u64]) -> Vec<u8> {
@@ -153,89 +184,4 @@ fn gcd(a: u64, b: u64) -> u64 {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn mesh(nodes: u16, rate: u64) -> Links {
-        Links::new(Topology::mesh(nodes).unwrap(), rate)
-    }
-
-    #[test]
-    fn an_even_split_has_two_shares_on_the_direct_link() {
-        let links = mesh(4, 5);
-        assert_eq!(links.weights(0, 1), [0, 10, 5, 5]);
-        assert_eq!(small(&links.weights(3, 2)), [1, 1, 2, 0]);
-        assert_eq!(links.guaranteed_load(10), Some(1.0));
-        assert_eq!(mesh(4, 10).guaranteed_load(10), Some(2.0));
-    }
-
-    #[test]
-    fn what_fails_has_no_share() {
-        let mut links = mesh(4, 5);
-        links.set(2, 1, 0);
-        links.set(1, 2, 0);
-        assert_eq!(links.weights(0, 1), [0, 10, 0, 5], "2 cannot relay to 1");
-        assert_eq!(links.weights(0, 3), [0, 5, 5, 10], "but to 3 it can");
-        assert_eq!(links.weights(2, 1), [5, 0, 0, 5], "nor send to it");
-        // The link from 2 to 0 has half of what 2 sends to 1, and as a relay a quarter of what 3 sends to 0.
-        assert_eq!(links.guaranteed_load(10), Some(5.0 / (10.0 * (0.5 + 0.25))));
-        let mut links = mesh(4, 5);
-        links.remove_node(2);
-        assert_eq!(links.weights(0, 1), [0, 10, 0, 5]);
-        assert_eq!(links.weights(0, 2), [0, 0, 0, 0]);
-        // N - 1 nodes need links of 2R/(N - 1).
-        let load = links.guaranteed_load(10).unwrap();
-        assert!((load - 0.75).abs() < 1e-9, "{load}");
-    }
-
-    #[test]
-    fn slower_links_get_less() {
-        let mut links = mesh(3, 8);
-        links.set(0, 2, 2);
-        assert_eq!(links.weights(0, 1), [0, 16, 2]);
-        assert_eq!(small(&[0, 16, 2]), [0, 8, 1]);
-        assert_eq!(small(&[1_000_000_007, 1, 500_000_000]), [32, 1, 16]);
-        assert_eq!(small(&[0, 0]), [0, 0]);
-        assert_eq!(small(&[u64::MAX, u64::MAX / 2]), [32, 16]);
-    }
-
-    #[test]
-    fn one_slow_link_lowers_the_load_a_little() {
-        // The link between 0 and 1 has half the rate of the others.
-        let mut links = mesh(4, 8);
-        links.set(0, 1, 4);
-        links.set(1, 0, 4);
-        assert_eq!(links.weights(0, 1), [0, 8, 8, 8]);
-        assert_eq!(links.weights(0, 2), [0, 4, 16, 8], "1 gets less of it at first");
-        assert_eq!(links.weights(2, 1), [4, 16, 0, 8], "and 0 less than 3 of what is for 1");
-        // What 0 sends to 1 needs a third of R there; other pairs 1/7 on each way. Links to 2 and 3 need more: a third of what 0
-        // sends to 1 on the first way, and on the second 2/7 of what goes to 2.
-        let needed = f64::max(1.0 / 3.0 / 4.0, (1.0 / 3.0 + 2.0 / 7.0) / 8.0);
-        let load = links.guaranteed_load(16).unwrap();
-        assert!((load - 1.0 / (16.0 * needed)).abs() < 1e-9, "{load}");
-    }
-
-    #[test]
-    fn a_fly_avoids_what_is_broken_on_either_way() {
-        let fly = Topology::fly(2, 2).unwrap();
-        let mut links = Links::new(fly, 1);
-        assert_eq!(small(&links.weights(0, 3)), [1, 1]);
-        assert_eq!(links.guaranteed_load(1), None);
-        // Second ways to 3 end with the link of node 7 (row 3 of column 1) to it, or that of 5 (row 1).
-        // Relays in rows 1 and 3 reach row 3 over node 7 or 5: digit 0 is set first, so all over row ending in 1.
-        let mut node = 0;
-        let mut way = vec![];
-        for _ in 0..2 {
-            let link = fly.link_towards(node, 3);
-            way.push((node, link));
-            node = fly.peer(node, link);
-        }
-        assert_eq!(way, [(0, 1), (5, 1)]);
-        links.set(5, 1, 0);
-        // Relays 0 and 1 reach 3 over node 5 only; 2 and 3 over node 7. On the first way digit 1 is chosen in column 1.
-        assert_eq!(links.weights(0, 3), [1, 0], "from row 1 of column 1, relay 3 is behind the broken link");
-        assert_eq!(links.weights(4, 3), [0, 1]);
-        assert_eq!(links.weights(5, 3), [0, 0]);
-        assert_eq!(links.weights(0, 0), [1, 1]);
-    }
-}
+mod tests;

@@ -127,3 +127,67 @@ fn nothing_is_lost_that_can_get_there_once_the_news_has_gone_round() {
     }
     println!("{count} runs, {wanted} packets had to arrive, and did");
 }
+
+/// One drains at 200 ms and ends at 300 ms, comes back at 500 ms, drains at 900 ms and does not any more at 1 s: gives how
+/// many packets there were that had neither their input nor their output there.
+fn drained(topology: Topology, order: Order, seed: u64) -> usize {
+    let mut random = Random::new(seed);
+    let lines = usize::from(topology.edge_nodes());
+    let mut model = Model::new(setup(topology, order));
+    for (node, link) in
+        (0..topology.nodes()).flat_map(|node| (0..topology.radix()).map(move |link| (node, link)))
+    {
+        model.set_delay(node, link, 10_000 + random.below(1_000_000) as u64);
+    }
+    let node = random.below(topology.nodes().into()) as u16;
+    let change = |model: &mut Model, stage: usize| match stage {
+        0 | 3 => model.set_drains(node, true),
+        1 => model.set_node(node, false),
+        2 => model.set_node(node, true),
+        _ => model.set_drains(node, false),
+    };
+    let mut changes = [200, 300, 500, 900, 1000].map(|at| at * MS).into_iter().enumerate().peekable();
+    let (mut wanted, mut seen) = (0, 0);
+    let mut meter = ReorderMeter::default();
+    let mut leave = |model: &mut Model| {
+        for (_, packet) in model.drain() {
+            seen += usize::from(![packet.input, packet.output].contains(&node.into()));
+            meter.packet(packet.flow, packet.number);
+        }
+    };
+    let traffic = Traffic::new(&Matrix::uniform(lines), &vec![0.05; lines], LINE_RATE, LENGTH, 2, seed);
+    for packet in traffic.take_while(|packet| packet.at < 1100 * MS) {
+        if let Some((stage, _)) = changes.next_if(|(_, at)| packet.at >= *at) {
+            change(&mut model, stage);
+        }
+        // While a node with lines is down, its own have nowhere to go.
+        if [packet.input, packet.output].contains(&node.into()) && (290..560).contains(&(packet.at / MS)) {
+            continue;
+        }
+        wanted += usize::from(![packet.input, packet.output].contains(&node.into()));
+        model.offer(packet);
+        leave(&mut model);
+    }
+    model.run_until(3 * SECOND);
+    leave(&mut model);
+    assert_eq!(seen, wanted, "seed {seed}, node {node}: {:?}", model.totals());
+    assert_eq!(model.totals().all_lost(), 0, "seed {seed}, node {node}: {:?}", model.totals());
+    if order == Order::Strict {
+        assert_eq!(meter.report().reordered, 0, "seed {seed}");
+    }
+    assert_eq!((model.inside(), model.held()), (0, 0), "seed {seed}");
+    wanted
+}
+
+#[test]
+fn who_drains_and_ends_takes_nothing_with_it() {
+    let count = std::env::var("CLUSTER_SEEDS").ok().and_then(|count| count.parse().ok()).unwrap_or(16);
+    let shapes = [(2, 2), (4, 2), (2, 3), (3, 2)];
+    let mut wanted = 0;
+    for seed in 0..count {
+        let (radix, columns) = shapes[seed as usize % 4];
+        let order = if seed / 4 % 4 == 3 { Order::Spray } else { Order::Strict };
+        wanted += drained(Topology::fly(radix, columns).unwrap(), order, seed);
+    }
+    println!("{count} runs, {wanted} packets had to arrive, and did");
+}

@@ -32,6 +32,16 @@ impl Model {
         }
     }
 
+    /// A node of a fly drains, or does not any more, from now on: others send nothing by it where another way leads there.
+    pub fn set_drains(&mut self, node: u16, drains: bool) {
+        let now = self.now;
+        let news = self.nodes[usize::from(node)].news.as_mut();
+        if news.is_some_and(|news| news.set_drains(drains, now)) {
+            self.begin_to_tell();
+            self.learn_at(node);
+        }
+    }
+
     /// The next life of a node.
     pub(super) fn next_life(&mut self, node: u16) {
         if !self.setup.topology.is_mesh() {

@@ -1,4 +1,4 @@
-//! News of far links: which links of a k-ary n-fly are down that are not this node's own.
+//! News of far links: which links of a k-ary n-fly are down that are not this node's own, and which nodes drain.
 //!
 //! A node hears from its neighbours which of its own links are up ([`crate::liveness`]). In a fly it sends packets by links
 //! further on, too. So each node says of itself which of its links are up, under its incarnation and a number, and everyone
@@ -11,6 +11,8 @@
 //! - **Down holds at once, up later** ([`Timing::settle`]), the later the further in front a node's column is: who sends by a link
 //!   does so only when those that must choose it behind him know of it, too. That goes for own links as well: they can be
 //!   on the second way of what this node sends on a first one.
+//! - **Who drains is avoided** where another way leads there, from when that is heard on. It goes on sending what others have it send, so
+//!   nothing has to settle.
 //! - **What changed goes out at once** ([`News::is_fresh`]) and again with the next hellos, [`REPEATS`] times in all. Everything
 //!   else that is known takes turns, a few records in each hello, so that what was lost comes later.
 //! - **News ages.** Each node renews its own every [`Timing::refresh`]; after [`Timing::lifetime`] it is forgotten. The age
@@ -145,7 +147,14 @@ impl News {
             topology,
             me,
             timing: Timing::new(&topology, me, hello),
-            own: Record { origin: me, incarnation: incarnation % INCARNATIONS, sequence: 0, age: 0, up: 0 },
+            own: Record {
+                origin: me,
+                incarnation: incarnation % INCARNATIONS,
+                sequence: 0,
+                age: 0,
+                up: 0,
+                drains: false,
+            },
             said: 0,
             used: 0,
             settles: None,
@@ -180,6 +189,16 @@ impl News {
                 *fresh = true;
             });
         }
+    }
+
+    /// This node drains, or does not any more, from now on. True if that is new, and [`News::limit`] says something else.
+    pub fn set_drains(&mut self, drains: bool, now: u64) -> bool {
+        let changed = std::mem::replace(&mut self.own.drains, drains) != drains;
+        if changed {
+            self.say(now);
+            self.tell(self.me, None);
+        }
+        changed
     }
 
     /// Whether a neighbour is to be sent a hello now, before the next one is due.
@@ -260,7 +279,7 @@ impl News {
             let Some(heard) = entry else { continue };
             changed |= heard.settle(now);
             if heard.age(now) >= self.timing.lifetime {
-                changed |= heard.used != wire::all(self.topology.neighbours(origin).len());
+                changed |= heard.drains || heard.used != wire::all(self.topology.neighbours(origin).len());
                 *entry = None;
             }
         }
@@ -272,8 +291,9 @@ impl News {
         (self.used, self.settles) = (self.own.up, None);
     }
 
-    /// Takes out all links that are not to be used, in both directions.
+    /// Takes out all links that are not to be used, in both directions, and has those avoided that drain.
     pub fn limit(&self, links: &mut Links) {
+        self.drains().for_each(|node| links.avoid(node));
         let own = self.neighbours.iter().enumerate().filter(|(place, _)| self.used & 1 << place == 0);
         let far = self.down().map(|(a, b, _)| (a, b));
         for (a, b) in far.chain(own.map(|(_, peer)| (self.me, *peer))) {
@@ -292,6 +312,13 @@ impl News {
             let down = peers.filter(|&(place, peer)| peer != self.me && heard.used & 1 << place == 0);
             down.map(move |(place, peer)| (origin, peer, heard.up & 1 << place != 0))
         })
+    }
+
+    /// The nodes that drain, this one among them.
+    pub fn drains(&self) -> impl Iterator<Item = u16> {
+        let others =
+            (0..).zip(&self.heard).filter(|(_, heard)| heard.as_ref().is_some_and(|heard| heard.drains));
+        others.map(|(node, _)| node).chain(self.own.drains.then_some(self.me))
     }
 
     /// What every other node was heard to say last, by its number; `None` if nothing.
@@ -336,7 +363,9 @@ impl News {
     fn answer(&mut self, record: &Record, now: u64) {
         if record.incarnation != self.own.incarnation {
             self.due.iter_mut().for_each(|due| due.left[usize::from(self.me)] = REPEATS - 1);
-        } else if table::is_later(record.sequence, self.own.sequence) {
+        } else if table::is_later(record.sequence, self.own.sequence)
+            || (record.sequence == self.own.sequence && record.drains && !self.own.drains)
+        {
             self.own.sequence = record.sequence;
             self.say(now);
             self.tell(self.me, None);
@@ -354,7 +383,8 @@ impl News {
         }
         let all = wire::all(self.topology.neighbours(record.origin).len());
         let after = Heard::new(record, before, all, now, self.timing.settle);
-        changes.links |= before.map_or(all, |before| before.used) != after.used;
+        changes.links |=
+            before.map_or((all, false), |before| (before.used, before.drains)) != (after.used, after.drains);
         let says_more = before.is_none_or(|before| before.says_other_than(record));
         self.heard[origin] = Some(after);
         let last = self.lives[origin].replace(record.incarnation);

@@ -12,6 +12,8 @@ pub struct Said {
     pub age: u64,
     /// How many of its links are up.
     pub up: u32,
+    /// It asks not to be on the way of what is not for it.
+    pub drains: bool,
 }
 
 #[derive(Debug, Clone)]
@@ -25,6 +27,7 @@ pub(super) struct Heard {
     pub used: u128,
     /// When all of them are.
     settles: Option<u64>,
+    pub drains: bool,
 }
 
 /// Whether a number comes after another one (RFC 1982 §3.2).
@@ -48,8 +51,9 @@ impl Heard {
             Some(before) if before.up == record.up => before.settles,
             _ => Some(now.saturating_add(settle)),
         };
-        let (incarnation, sequence, up) = (record.incarnation, record.sequence, record.up);
-        let mut heard = Heard { incarnation, sequence, at: now.saturating_sub(age), up, used, settles };
+        let Record { incarnation, sequence, up, drains, .. } = *record;
+        let mut heard =
+            Heard { incarnation, sequence, at: now.saturating_sub(age), up, used, settles, drains };
         if settle == 0 {
             heard.settle(now);
         }
@@ -57,9 +61,11 @@ impl Heard {
     }
 
     /// Whether a record comes after this: of a later life, or later in the same. Lives are numbered in a small circle; one that
-    /// seems to be earlier is believed when this is forgotten.
+    /// seems to be earlier is believed when this is forgotten. Nodes of the version before pass records on without saying who
+    /// drains, so one that does say it comes after the same that does not.
     pub fn is_older_than(&self, record: &Record) -> bool {
         match (record.incarnation + INCARNATIONS - self.incarnation) % INCARNATIONS {
+            0 if record.sequence == self.sequence => record.drains && !self.drains,
             0 => is_later(record.sequence, self.sequence),
             ahead => ahead < INCARNATIONS / 2,
         }
@@ -67,7 +73,7 @@ impl Heard {
 
     /// Whether a record says something else than this.
     pub fn says_other_than(&self, record: &Record) -> bool {
-        (self.incarnation, self.up) != (record.incarnation, record.up)
+        (self.incarnation, self.up, self.drains) != (record.incarnation, record.up, record.drains)
     }
 
     /// Nobody listened for so many nanoseconds.
@@ -86,11 +92,12 @@ impl Heard {
     }
 
     pub fn record(&self, origin: u16, now: u64) -> Record {
-        let Heard { incarnation, sequence, up, .. } = *self;
-        Record { origin, incarnation, sequence, age: units(self.age(now)), up }
+        let Heard { incarnation, sequence, up, drains, .. } = *self;
+        Record { origin, incarnation, sequence, age: units(self.age(now)), up, drains }
     }
 
     pub fn said(&self, now: u64) -> Said {
-        Said { incarnation: self.incarnation, age: self.age(now), up: self.up.count_ones() }
+        let Heard { incarnation, drains, .. } = *self;
+        Said { incarnation, age: self.age(now), up: self.up.count_ones(), drains }
     }
 }

@@ -15,6 +15,7 @@ struct Net {
     nodes: Vec<Option<News>>,
     cut: BTreeSet<(u16, u16)>,
     dead: BTreeSet<u16>,
+    drains: BTreeSet<u16>,
     frames: Vec<(u64, u16, u16, Vec<u8>)>,
     random: Random,
     lost_percent: usize,
@@ -34,6 +35,7 @@ impl Net {
             nodes,
             cut: BTreeSet::new(),
             dead: BTreeSet::new(),
+            drains: BTreeSet::new(),
             frames: Vec::new(),
             random: Random::new(seed),
             lost_percent,
@@ -72,6 +74,7 @@ impl Net {
 
     fn kill(&mut self, node: u16) {
         self.dead.insert(node);
+        self.drains.remove(&node);
         self.nodes[usize::from(node)] = None;
         self.topology.neighbours(node).into_iter().for_each(|peer| self.know(node, peer));
     }
@@ -80,6 +83,12 @@ impl Net {
         self.dead.remove(&node);
         self.nodes[usize::from(node)] = News::new(self.topology, node, incarnation, HELLO);
         self.topology.neighbours(node).into_iter().for_each(|peer| self.know(node, peer));
+    }
+
+    fn drain(&mut self, node: u16, drains: bool) {
+        let Some(news) = &mut self.nodes[usize::from(node)] else { return };
+        let changed = if drains { self.drains.insert(node) } else { self.drains.remove(&node) };
+        assert_eq!(news.set_drains(drains, self.now), changed);
     }
 
     fn run(&mut self, ticks: u64) {
@@ -139,6 +148,9 @@ impl Net {
             let known = news.down().filter(|(a, b, _)| told.contains(a) || told.contains(b));
             let known: BTreeSet<_> = known.map(|(a, b, _)| ends(a, b)).collect();
             assert_eq!(known, down.collect(), "node {me}, {what}");
+            let drains = news.drains().filter(|node| told.contains(node)).collect::<BTreeSet<_>>();
+            let wanted = self.drains.intersection(&told).copied().collect::<BTreeSet<_>>();
+            assert_eq!(drains, wanted, "node {me}, {what}");
         }
     }
 }
@@ -203,7 +215,7 @@ fn lives_are_told_once() {
     let mut news = News::new(fly, 0, 1, HELLO).unwrap();
     let mut read = |incarnation, sequence| {
         let mut bytes = Vec::new();
-        write(&fly, &[Record { origin: 3, incarnation, sequence, age: 0, up: 7 }], &mut bytes);
+        write(&fly, &[Record { origin: 3, incarnation, sequence, age: 0, up: 7, drains: false }], &mut bytes);
         news.read(4, &bytes, 0).unwrap().lives
     };
     let life = |incarnation, is_another| vec![Life { node: 3, incarnation, is_another }];
@@ -221,7 +233,7 @@ fn who_is_misquoted_answers() {
     net.run(100);
     for (incarnation, sequence) in [(1, 1 << 30), (1, u32::MAX), (0, 9), (9, 9)] {
         let mut bytes = Vec::new();
-        write(&fly, &[Record { origin: 6, incarnation, sequence, age: 0, up: 0 }], &mut bytes);
+        write(&fly, &[Record { origin: 6, incarnation, sequence, age: 0, up: 0, drains: false }], &mut bytes);
         for to in [0, 3] {
             let peer = fly.neighbours(to)[0];
             net.nodes[usize::from(to)].as_mut().unwrap().read(peer, &bytes, net.now).unwrap();
@@ -231,10 +243,56 @@ fn who_is_misquoted_answers() {
     }
     // A life to come is believed until nobody renews it.
     let mut bytes = Vec::new();
-    write(&fly, &[Record { origin: 6, incarnation: 5, sequence: 0, age: 0, up: 0 }], &mut bytes);
+    write(
+        &fly,
+        &[Record { origin: 6, incarnation: 5, sequence: 0, age: 0, up: 0, drains: false }],
+        &mut bytes,
+    );
     net.nodes[0].as_mut().unwrap().read(4, &bytes, net.now).unwrap();
     net.run(Timing::new(&fly, 0, HELLO).lifetime / MS + 400);
     net.all_know("and forgotten");
+}
+
+#[test]
+fn who_drains_is_known_in_milliseconds_and_in_that_life_only() {
+    let fly = Topology::fly(2, 3).unwrap();
+    let mut net = Net::new(fly, 5, 0);
+    net.run(200);
+    net.drain(9, true);
+    // At most five hops of 4 ms.
+    net.run(25);
+    net.all_know("one drains");
+    net.drain(9, false);
+    net.run(25);
+    net.all_know("no more");
+    net.drain(9, true);
+    net.run(25);
+    net.kill(9);
+    net.run(25);
+    net.start(9, 2);
+    net.run(200);
+    net.all_know("a life that does not drain");
+}
+
+/// A node of the version before passes on what others say, but not that they drain.
+#[test]
+fn who_drains_is_known_beside_nodes_that_do_not_say_so() {
+    let fly = Topology::fly(2, 2).unwrap();
+    let record = Record { origin: 3, incarnation: 1, sequence: 7, age: 0, up: 7, drains: false };
+    let drains = Record { drains: true, ..record };
+    for order in [[record, drains], [drains, record]] {
+        let mut news = News::new(fly, 0, 1, HELLO).unwrap();
+        for record in order {
+            let mut bytes = Vec::new();
+            write(&fly, &[record], &mut bytes);
+            news.read(4, &bytes, 0).unwrap();
+        }
+        assert_eq!(news.drains().collect::<Vec<_>>(), [3]);
+        let mut bytes = Vec::new();
+        write(&fly, &[Record { sequence: 8, ..record }], &mut bytes);
+        assert!(news.read(4, &bytes, 0).unwrap().links);
+        assert_eq!(news.drains().next(), None);
+    }
 }
 
 /// News costs a hello now and then, not a storm.
@@ -261,7 +319,7 @@ proptest! {
         topology in shapes(),
         seed in any::<u64>(),
         lost in 0usize..30,
-        changes in prop::collection::vec((0usize..5, any::<prop::sample::Index>(), 0u64..60), 1..12),
+        changes in prop::collection::vec((0usize..7, any::<prop::sample::Index>(), 0u64..60), 1..12),
         deaf in prop::collection::vec(any::<prop::sample::Index>(), 0..2),
     ) {
         let mut net = Net::new(topology, seed, lost);
@@ -280,6 +338,7 @@ proptest! {
                     life = (life + 1) % 16;
                     net.start(node, life);
                 }
+                4 | 5 => net.drain(node, what == 4),
                 _ => {}
             }
             net.run(wait);

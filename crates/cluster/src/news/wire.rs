@@ -32,6 +32,8 @@ pub struct Record {
     pub age: u16,
     /// Bit i: the link to [`Topology::neighbours`]`(origin)[i]` is up.
     pub up: u128,
+    /// It asks not to be on the way of what is not for it.
+    pub drains: bool,
 }
 
 /// What is wrong with news. All of it is dropped then, and counted as `news`.
@@ -60,7 +62,8 @@ pub(super) fn all(links: usize) -> u128 {
     u128::MAX.checked_shr(LINKS.saturating_sub(links) as u32).unwrap_or(0)
 }
 
-/// Writes what stands behind a hello's neighbours: a version, a number of records, the records.
+/// Writes what stands behind a hello's neighbours: a version, a number of records, the records; and if any of them drains, a
+/// bit for each, the first being the highest. Who does not know of these ignores them.
 pub fn write(topology: &Topology, records: &[Record], out: &mut Vec<u8>) {
     let records = &records[..records.len().min(MOST)];
     out.extend([VERSION, records.len() as u8]);
@@ -71,6 +74,13 @@ pub fn write(topology: &Topology, records: &[Record], out: &mut Vec<u8>) {
         out.extend(record.sequence.to_be_bytes());
         out.extend(record.age.to_be_bytes());
         out.extend(&record.up.reverse_bits().to_be_bytes()[..links.div_ceil(8)]);
+    }
+    if records.iter().any(|record| record.drains) {
+        let octet = |records: &[Record]| {
+            let bit = |(place, record): (u32, &Record)| (u8::from(record.drains) << 7) >> place;
+            (0..).zip(records).map(bit).fold(0, |octet, bit| octet | bit)
+        };
+        out.extend(records.chunks(8).map(octet));
     }
 }
 
@@ -90,6 +100,10 @@ pub fn read(topology: &Topology, bytes: &[u8]) -> Result<Vec<Record>, NewsError>
         let (record, behind) = read_one(topology, rest)?;
         records.push(record);
         rest = behind;
+    }
+    // None drains where the bits are not there.
+    for (place, record) in records.iter_mut().enumerate() {
+        record.drains = rest.get(place / 8).is_some_and(|octet| octet & 0x80 >> (place % 8) != 0);
     }
     Ok(records)
 }
@@ -114,7 +128,7 @@ fn read_one<'a>(topology: &Topology, bytes: &'a [u8]) -> Result<(Record, &'a [u8
         return Err(NewsError::Links);
     }
     let (sequence, age) = (u32::from_be_bytes([a, b, c, d]), u16::from_be_bytes([e, f]));
-    Ok((Record { origin, incarnation, sequence, age, up }, rest))
+    Ok((Record { origin, incarnation, sequence, age, up, drains: false }, rest))
 }
 
 #[cfg(test)]
@@ -129,13 +143,20 @@ mod tests {
 
     #[test]
     fn news_are_read_as_written() {
-        let record = Record { origin: 6, incarnation: 15, sequence: 0x0102_0304, age: 0x0A0B, up: 0b101 };
-        let other = Record { origin: 0, incarnation: 0, sequence: u32::MAX, age: 0, up: 0 };
+        let record = Record {
+            origin: 6,
+            incarnation: 15,
+            sequence: 0x0102_0304,
+            age: 0x0A0B,
+            up: 0b101,
+            drains: false,
+        };
+        let other = Record { origin: 0, incarnation: 0, sequence: u32::MAX, age: 0, up: 0, drains: false };
         let mut bytes = Vec::new();
         write(&fly(), &[record, other], &mut bytes);
         assert_eq!(bytes[..13], [1, 2, 0, 6, 15, 3, 1, 2, 3, 4, 10, 11, 0b1010_0000]);
         assert_eq!(read(&fly(), &bytes), Ok(vec![record, other]));
-        bytes.extend([7; 9]);
+        bytes.extend([0x3F, 7, 7]);
         assert_eq!(
             read(&fly(), &bytes),
             Ok(vec![record, other]),
@@ -147,9 +168,24 @@ mod tests {
     }
 
     #[test]
+    fn who_drains_stands_behind_the_records() {
+        let record = Record { origin: 6, incarnation: 1, sequence: 0, age: 0, up: 0, drains: false };
+        let drains = Record { drains: true, ..record };
+        let mut bytes = Vec::new();
+        let sent: Vec<Record> = [vec![record, drains], vec![record; 6], vec![drains]].concat();
+        write(&fly(), &sent, &mut bytes);
+        let records = 2 + 9 * 11;
+        assert_eq!(bytes[records..], [0x40, 0x80]);
+        assert_eq!(read(&fly(), &bytes), Ok(sent));
+        // A node of the version before says nothing of it.
+        assert_eq!(read(&fly(), &bytes[..records]), Ok(vec![record; 9]));
+    }
+
+    #[test]
     fn what_is_out_of_range_is_told() {
         let mut bytes = Vec::new();
-        write(&fly(), &[Record { origin: 6, incarnation: 1, sequence: 0, age: 0, up: 0b101 }], &mut bytes);
+        let record = Record { origin: 6, incarnation: 1, sequence: 0, age: 0, up: 0b101, drains: false };
+        write(&fly(), &[record], &mut bytes);
         let with = |place: usize, octet: u8| {
             let mut changed = bytes.clone();
             changed[place] = octet;
@@ -170,7 +206,7 @@ mod tests {
     fn the_largest_fly_fits_a_hello() {
         let fly = Topology::fly(45, 2).unwrap();
         assert_eq!(fly.neighbours(7).len(), 89);
-        let record = Record { origin: 7, incarnation: 1, sequence: 9, age: 1, up: all(89) };
+        let record = Record { origin: 7, incarnation: 1, sequence: 9, age: 1, up: all(89), drains: true };
         let mut bytes = Vec::new();
         write(&fly, &[record; MOST + 1], &mut bytes);
         assert_eq!(read(&fly, &bytes), Ok(vec![record; MOST]));
@@ -186,7 +222,9 @@ mod tests {
             if let Ok(records) = read(&fly(), &bytes) && bytes.first() == Some(&VERSION) && bytes.len() > 1 {
                 let mut again = Vec::new();
                 write(&fly(), &records, &mut again);
-                prop_assert_eq!(Some(&again[..]), bytes.get(..again.len()));
+                let octets = 2 + records.len() * 11;
+                prop_assert_eq!(again.get(..octets), bytes.get(..octets));
+                prop_assert_eq!(read(&fly(), &again), Ok(records));
             }
         }
     }
