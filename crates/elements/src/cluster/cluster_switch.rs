@@ -70,11 +70,11 @@
 //! | `lines` | r | for each line of the node: packets and bytes out, what waits |
 //! | `shares` | r | for each node with lines and each link: the weight of the link on first ways to it |
 //! | `traffic` | r | packets and bytes: for own lines, sent directly, sent to relays, relayed for others, received |
-//! | `news` | r | in a fly: what every other node was last heard to say of its links: in which life, how long ago, how many are up |
+//! | `news` | r | in a fly: what every other node was last heard to say of its links: in which life, how long ago, how many are up; and whether it drains |
 //! | `far_links` | r | in a fly: links of other nodes by which nothing is sent: who says so, and whether they are down or settle after they came up |
 //! | `classes` | r | for each class, if there are `CLASSES`: its order, its code points, whether it is used, packets and bytes that came in to be sent to lines; the class `default` has all others |
 //! | `streams` | r | for each input node: what its resequencer has delivered, holds, gave up and refused; spread of delays |
-//! | `drain` | rw | true: the others choose this node as relay no more; in a full mesh |
+//! | `drain` | rw | true: the others send nothing by this node that is not for it, where another way leads there |
 //! | `members` | rw | the nodes that there are |
 //! | `rates` | rw | links of another rate than the others, as in `RATES` |
 //! | `control` | rw | the node whose Linux is the control plane: frames that travel whole are from it, or for it |
@@ -208,11 +208,7 @@ impl Class for ClusterSwitch {
         h.read_with("streams", |c, text| c.status().streams(&c.settings).show(text));
         h.read("drain", |c| c.drains().to_string());
         h.write("drain", |c, text, _| {
-            let drains = value(text)?;
-            if drains && !c.settings.topology.is_mesh() {
-                return Err("only in a full mesh the others can do without a node".to_owned());
-            }
-            c.drains.store(drains, Relaxed);
+            c.drains.store(value(text)?, Relaxed);
             Ok(())
         });
         h.read("control", |c| c.control().to_string());
@@ -244,7 +240,7 @@ impl ClusterSwitch {
         self.control.load(Relaxed)
     }
 
-    /// The others are asked not to choose this node as relay.
+    /// The others are asked to send nothing by this node that is not for it.
     pub(super) fn drains(&self) -> bool {
         self.drains.load(Relaxed)
     }

@@ -44,7 +44,8 @@ impl Switch {
 
     /// Whether something of this changed since the last tick.
     pub(super) fn look_after_news(&mut self, now: Nanos) -> bool {
-        let changed = self.news.as_mut().is_some_and(|news| news.poll(now));
+        let drains = self.shared.drains();
+        let changed = self.news.as_mut().is_some_and(|news| news.set_drains(drains, now) | news.poll(now));
         std::mem::take(&mut self.has_news) || changed
     }
 
@@ -79,24 +80,32 @@ pub fn news(settings: &Settings) -> Option<News> {
 }
 
 impl Status {
-    /// What other nodes of a fly were heard to say of their links.
+    /// What other nodes of a fly were heard to say of their links, and of themselves.
     pub fn news(&self, settings: &Settings) -> Table {
         let row = |(node, said): (u16, &Option<Said>)| {
             let links = settings.topology.neighbours(node).len();
-            let (state, incarnation, age, up) = match said {
-                None => ("unheard", Cell::Word("-"), Cell::Word("-"), Cell::Word("-")),
+            let (state, incarnation, age, up, drains) = match said {
+                None => ("unheard", Cell::Word("-"), Cell::Word("-"), Cell::Word("-"), "-"),
                 Some(said) => {
                     let numbers = [said.incarnation.into(), said.age / 1_000_000, said.up.into()];
                     let [incarnation, age, up] = numbers.map(Cell::Number);
-                    ("heard", incarnation, age, up)
+                    ("heard", incarnation, age, up, if said.drains { "yes" } else { "no" })
                 }
             };
-            vec![Cell::from(node), Cell::Word(state), incarnation, age, Cell::from(links), up]
+            vec![
+                Cell::from(node),
+                Cell::Word(state),
+                incarnation,
+                age,
+                Cell::from(links),
+                up,
+                Cell::Word(drains),
+            ]
         };
         let others = (0..).zip(&self.far.said).filter(|(node, _)| *node != settings.me);
         Table {
             name: "cluster_news",
-            columns: &["from_node", "state", "incarnation", "age_ms", "links", "links_up"],
+            columns: &["from_node", "state", "incarnation", "age_ms", "links", "links_up", "drains"],
             rows: others.map(row).collect(),
         }
     }

@@ -318,7 +318,11 @@ impl Switch {
         self.news.iter().for_each(|news| news.limit(&mut links));
         if self.is_mesh {
             for relay in (0..topology.nodes()).filter(|&relay| relay != me) {
-                let settled = self.neighbour(relay).filter(|n| !n.drains).and_then(|n| n.settled.as_ref());
+                let neighbour = self.neighbour(relay);
+                if neighbour.is_some_and(|n| n.drains) {
+                    links.avoid(relay);
+                }
+                let settled = neighbour.and_then(|n| n.settled.as_ref());
                 for to in (0..topology.nodes()).filter(|&to| to != relay) {
                     if !settled.is_some_and(|settled| settled.has(to)) {
                         links.set(relay, to, 0);

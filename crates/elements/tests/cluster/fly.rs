@@ -107,6 +107,67 @@ fn a_line_goes_with_its_node_and_comes_back() {
     }
 }
 
+/// What has gone by a node that was not for it, in packets.
+fn relayed(net: &Net, node: u16) -> u64 {
+    let traffic = net.nodes[usize::from(node)].read("traffic");
+    let row = traffic.lines().find(|row| row.trim_start().starts_with("relayed")).unwrap();
+    row.split_whitespace().nth(1).unwrap().parse().unwrap()
+}
+
+/// Nothing goes by a node that drains, wherever it is, so that it can end and takes nothing with it.
+#[test]
+fn who_drains_can_end_and_nothing_is_lost() {
+    for seed in seeds(8) {
+        let mut random = Random::new(seed);
+        let mut net = net(two_two("strict"), &mut random);
+        let node = seed as u16 % 8;
+        let others = |line: u16, random: &mut Random| {
+            let to = (line + 1 + random.below(3) as u16) % 4;
+            (line != node && to != node).then_some(to)
+        };
+        drive(&mut net, 30, 0.4, &mut random, others);
+        assert!(relayed(&net, node) > 0);
+        net.nodes[usize::from(node)].router.write("cluster", "drain", "true").unwrap();
+        drive(&mut net, 30, 0.4, &mut random, others);
+        let told =
+            net.nodes.iter().map(|node| node.read("news")).filter(|news| news.contains(" yes")).count();
+        assert_eq!(told, 7, "all but itself");
+        let before = relayed(&net, node);
+        // Its own line goes on.
+        drive(&mut net, 20, 0.4, &mut random, |line, random| Some((line + 1 + random.below(3) as u16) % 4));
+        assert_eq!(relayed(&net, node), before, "seed {seed}");
+        drive(&mut net, 20, 0.4, &mut random, others);
+        net.kill(node);
+        drive(&mut net, 60, 0.4, &mut random, others);
+        net.restart(node, 2);
+        drive(&mut net, 100, 0.4, &mut random, others);
+        assert!(relayed(&net, node) > 0, "it is in use again, and does not drain");
+        net.nodes[usize::from(node)].router.write("cluster", "drain", "true").unwrap();
+        drive(&mut net, 30, 0.4, &mut random, others);
+        let before = relayed(&net, node);
+        net.nodes[usize::from(node)].router.write("cluster", "drain", "false").unwrap();
+        drive(&mut net, 20, 0.4, &mut random, others);
+        assert!(relayed(&net, node) > before, "seed {seed}");
+        net.run_for(100 * MS);
+        assert_eq!((net.undelivered(), net.reordered, names(&net)), (0, 0, vec![]), "seed {seed}");
+        net.check_books();
+    }
+}
+
+/// If all ways lead by nodes that drain, they are used all the same.
+#[test]
+fn who_drains_is_used_where_nothing_else_leads() {
+    let mut random = Random::new(6);
+    let mut net = net(two_two("strict"), &mut random);
+    for node in 4..8 {
+        net.nodes[node].router.write("cluster", "drain", "true").unwrap();
+    }
+    drive(&mut net, 40, 0.4, &mut random, |line, _| Some((line + 1) % 4));
+    net.run_for(100 * MS);
+    assert_eq!((net.undelivered(), net.reordered, names(&net)), (0, 0, vec![]));
+    net.check_books();
+}
+
 /// A node of a version without news neither sends nor reads any: those around it still know, and avoid what is down unless
 /// it chooses for them.
 #[test]
