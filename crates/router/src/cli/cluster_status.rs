@@ -154,11 +154,12 @@ fn states(rows: &[Value]) -> String {
             (_, true) => "candidate",
             _ => "",
         };
-        vec![cell(&row["node"]), cell(&row["pid"]), cell(&row["state"]), role.to_owned()]
+        let drains = if row["drains"] == true { "yes" } else { "" };
+        vec![cell(&row["node"]), cell(&row["pid"]), cell(&row["state"]), role.to_owned(), drains.to_owned()]
     };
     let nodes: Vec<&Value> = rows.iter().filter(|row| row["table"] == "nodes").collect();
     let text = columns(
-        &["node", "process", "state", "role"],
+        &["node", "process", "state", "role", "drains"],
         &nodes.iter().map(|row| row_of(row)).collect::<Vec<_>>(),
     );
     if nodes.iter().all(|row| row["present"].is_null()) { text } else { text + &election(&nodes) }
@@ -245,7 +246,10 @@ fn rows(nodes: &[NodeState]) -> Vec<Value> {
         state["table"] = "nodes".into();
         if node.pid.is_some() && node.ready {
             match rows_of(node, nodes) {
-                Ok(rows) => all.extend(rows),
+                Ok((rows, drains)) => {
+                    all.extend(rows);
+                    state["drains"] = drains.into();
+                }
                 Err(e) => {
                     state["state"] = e.into();
                     state["ready"] = false.into();
@@ -258,8 +262,8 @@ fn rows(nodes: &[NodeState]) -> Vec<Value> {
     states
 }
 
-/// What one node has to show.
-fn rows_of(node: &NodeState, nodes: &[NodeState]) -> Result<Vec<Value>, String> {
+/// What one node has to show, and whether it drains.
+fn rows_of(node: &NodeState, nodes: &[NodeState]) -> Result<(Vec<Value>, bool), String> {
     let mut all = Vec::new();
     let client = client(node)?;
     for table in &TABLES {
@@ -275,7 +279,7 @@ fn rows_of(node: &NodeState, nodes: &[NodeState]) -> Result<Vec<Value>, String> 
     all.extend(drops.map(
         |row| json!({ "table": "lost", "node": node.node, "loss": row["loss"], "packets": row["packets"] }),
     ));
-    Ok(all)
+    Ok((all, client.read(SWITCH, "drain")?.trim_end() == "true"))
 }
 
 /// Puts names in the place of the numbers of nodes and lines.
@@ -320,6 +324,15 @@ mod tests {
                         cluster.late  1  -  20     21\n\
                         in0.short     -  3   -      3\n";
         assert_eq!(losses(&all), expected);
+    }
+
+    #[test]
+    fn who_drains_says_so() {
+        let node = |name, drains| json!({ "table": "nodes", "node": name, "pid": 7, "state": "forwards", "control": true, "drains": drains });
+        let expected = "node  process  state     role     drains\n\
+                        a           7  forwards  control  yes\n\
+                        b           7  forwards  control\n";
+        assert_eq!(states(&[node("a", true), node("b", false)]), expected);
     }
 
     #[test]

@@ -192,6 +192,7 @@ fn a_link_is_pulled(stage: &Stage) -> Result<()> {
 fn a_node_is_drained(stage: &Stage) -> Result<()> {
     stage.typed(&["drain", "c"])?;
     thread::sleep(Duration::from_millis(500));
+    assert_eq!([stage.node("b")?["drains"].clone(), stage.node("c")?["drains"].clone()], [false, true]);
     let before = (stage.relayed(None)?, stage.relayed(Some("c"))?);
     let pairs = [(0, 1), (2, 3)];
     let probes = stage.probes(&pairs, LENGTH, RATE)?;
