@@ -59,7 +59,7 @@ pub fn text(cluster: &Cluster, node: usize, incarnation: u8, lines: &[Port]) -> 
         hello = cluster.hello.as_micros(),
     );
     if let Some(buffers) = cluster.nodes.get(node).and_then(|node| node.buffers) {
-        let _ = write!(text, "DPDKInfo(NB_MBUF {buffers});\n");
+        let _ = writeln!(text, "DPDKInfo(NB_MBUF {buffers});");
     }
     let peers = cluster.peers(node);
     for (i, peer) in peers.iter().enumerate() {
