@@ -73,8 +73,7 @@ pub trait Devices: Send + Sync {
     /// The pool that packets for these devices must come from.
     fn pool(&self) -> Pool;
 
-    /// Wishes for the pool, made before the first device is opened (`DPDKInfo`): buffers, and bytes of packet in each; 0 is what
-    /// the devices need. Ignored when it is too late.
+    /// Wishes for the pool, made before the first device is opened (`DPDKInfo`). Ignored when it is too late.
     fn set_pool_size(&self, buffers: usize, data_room: u16);
 
     /// Stops and closes everything. Queues must have been dropped before.

@@ -2,8 +2,7 @@
 //!
 //! # Arguments
 //! - `NB_MBUF`: buffers in the pool; also `NB_SOCKET_MBUF`. Default: what the devices need and some more.
-//! - `MBUF_SIZE`: bytes of one buffer, the 128 before the packet included. Default: room for 2048 bytes
-//!   of packet, or for the longest frames of the devices.
+//! - `MBUF_SIZE`: bytes of one buffer, the 128 before the packet included. Default: room for 2048 bytes of packet.
 //!
 //! Other arguments of FastClick's element have no effect here; a warning says so.
 //!
@@ -23,6 +22,10 @@ use std::sync::Arc;
 
 /// Bytes before the packet in every buffer.
 const HEADROOM: u16 = 128;
+/// Room for packet bytes if only the number of buffers is given.
+const DATA_ROOM: u16 = 2048;
+/// Buffers if only their size is given.
+const BUFFERS: usize = 65_536;
 /// More than fits into any machine's memory.
 const MOST_BUFFERS: usize = 1 << 27;
 
@@ -66,13 +69,13 @@ impl Class for DpdkInfo {
         if buffers.is_some_and(|n| n == 0 || n > MOST_BUFFERS) {
             args.error("NB_MBUF", format!("out of range, bound {MOST_BUFFERS}"));
         }
-        let data_room = size.map(|size| size.saturating_sub(HEADROOM));
-        if data_room.is_some_and(|room| room < 64) {
+        let data_room = size.map_or(DATA_ROOM, |s| s.saturating_sub(HEADROOM));
+        if data_room < 64 {
             args.error("MBUF_SIZE", format!("a buffer needs at least {} bytes", HEADROOM + 64));
         }
         args.finish()?;
         if buffers.is_some() || size.is_some() {
-            cx.devices.set_pool_size(buffers.unwrap_or(0), data_room.unwrap_or(0));
+            cx.devices.set_pool_size(buffers.unwrap_or(BUFFERS), data_room);
         }
         Ok(DpdkInfo)
     }

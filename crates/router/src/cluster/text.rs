@@ -58,9 +58,6 @@ pub fn text(cluster: &Cluster, node: usize, incarnation: u8, lines: &[Port]) -> 
         control = cluster.control,
         hello = cluster.hello.as_micros(),
     );
-    if let Some(buffers) = cluster.nodes.get(node).and_then(|node| node.buffers) {
-        let _ = writeln!(text, "DPDKInfo(NB_MBUF {buffers});");
-    }
     let peers = cluster.peers(node);
     for (i, peer) in peers.iter().enumerate() {
         let (what, device) = match name(cluster, *peer) {
@@ -214,7 +211,7 @@ mod tests {
     fn what_is_asked_for_is_on_the_way() {
         let file = concat!(env!("CARGO_MANIFEST_DIR"), "/../../deploy/cluster.toml");
         let mut cluster = Cluster::load(file.as_ref()).unwrap();
-        (cluster.nodes[2].workers, cluster.nodes[2].buffers) = (Some(3), Some(20_000));
+        cluster.nodes[2].workers = Some(3);
         cluster.extras = Extras { sources: Some(ReversePath::Strict), redirects: true, counts: true };
         for (node, workers) in [(1, 1), (2, 3)] {
             let text = text(&cluster, node, 15, &[Port::idle("eth1", [2, 0, 0, 0, 0, 1])]);
@@ -229,7 +226,6 @@ mod tests {
             let bound =
                 "StaticThreadSched(cluster 0, from0 0, from1 0, from3 0, from4 0, from5 0, from6 0, from7 0)";
             assert_eq!(text.contains(bound), workers > 1, "{text}");
-            assert_eq!(text.contains("DPDKInfo(NB_MBUF 20000);"), workers > 1, "{text}");
         }
     }
 

@@ -76,10 +76,7 @@ fn nodes_with_several_workers_keep_the_order() -> Result<()> {
     let _one = alone();
     // What a probe sends does not fit the direct link.
     let class = "[[class]]\nname = 'voice'\norder = 'single-path'\ndscp = ['ef']\n";
-    let stage = Stage::of_nodes(
-        &format!("line_rate = '16M'\nhello = '50ms'\n{class}"),
-        "workers = 2\nbuffers = 16384\n",
-    )?;
+    let stage = Stage::of_nodes(&format!("line_rate = '16M'\nhello = '50ms'\n{class}"), "workers = 2\n")?;
     let printed = stage.supervisor.printed()?;
     assert_eq!(printed.matches(" elements, 2 workers, ").count(), NODES.len(), "{printed}");
     stage.wait_for_all_pings()?;

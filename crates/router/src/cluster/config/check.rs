@@ -66,7 +66,7 @@ pub fn nodes(reader: &mut Reader, cluster: &mut Cluster, nodes: Vec<NodeText>, c
         place.lines = node.ports.into_iter().flatten().map(|port| port.line).collect();
         (place.certificate, place.key) = (node.certificate, node.key);
         (place.listen, place.spectator) = (node.listen, matches!(node.candidate, Some((false, _))));
-        (place.workers, place.cpus, place.buffers) = (node.workers, node.cpus, node.buffers);
+        (place.workers, place.cpus) = (node.workers, node.cpus);
         for (device, to) in devices.into_iter().zip(&numbers) {
             place.links.get_mut(*to).into_iter().for_each(|link| link.clone_from(&device));
         }

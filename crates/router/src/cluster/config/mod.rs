@@ -111,8 +111,6 @@ pub struct Node {
     pub workers: Option<u16>,
     /// Processors to bind workers to, in turn; wherever the system puts them if there are none.
     pub cpus: Vec<usize>,
-    /// Packet buffers, if the file says how many.
-    pub buffers: Option<u32>,
 }
 
 /// An external port.
