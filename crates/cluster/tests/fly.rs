@@ -63,16 +63,22 @@ fn reaches(truth: &Links, packet: &Packet) -> bool {
     from == to || truth.weights(from, to).iter().any(|&weight| weight > 0)
 }
 
-/// Fails at 200 ms, comes back at 500 ms, something else fails at 800 ms: gives how many packets had to arrive.
-fn one(topology: Topology, order: Order, seed: u64) -> usize {
-    let mut random = Random::new(seed);
-    let lines = usize::from(topology.edge_nodes());
+/// A fly whose links take up to a millisecond, each its own.
+fn delayed(topology: Topology, order: Order, random: &mut Random) -> Model {
     let mut model = Model::new(setup(topology, order));
     for (node, link) in
         (0..topology.nodes()).flat_map(|node| (0..topology.radix()).map(move |link| (node, link)))
     {
         model.set_delay(node, link, 10_000 + random.below(1_000_000) as u64);
     }
+    model
+}
+
+/// Fails at 200 ms, comes back at 500 ms, something else fails at 800 ms: gives how many packets had to arrive.
+fn one(topology: Topology, order: Order, seed: u64) -> usize {
+    let mut random = Random::new(seed);
+    let lines = usize::from(topology.edge_nodes());
+    let mut model = delayed(topology, order, &mut random);
     let all = [Down::random(topology, &mut random), Down::default(), Down::random(topology, &mut random)];
     let at = [200 * MS, 500 * MS, 800 * MS];
     let truths = all.clone().map(|down| down.truth(topology));
@@ -115,17 +121,22 @@ fn one(topology: Topology, order: Order, seed: u64) -> usize {
     wanted.len()
 }
 
-#[test]
-fn nothing_is_lost_that_can_get_there_once_the_news_has_gone_round() {
+/// Runs it in flies of several shapes and in both orders, by seed.
+fn in_many_flies(run: impl Fn(Topology, Order, u64) -> usize) {
     let count = std::env::var("CLUSTER_SEEDS").ok().and_then(|count| count.parse().ok()).unwrap_or(16);
     let shapes = [(2, 2), (4, 2), (2, 3), (3, 2)];
     let mut wanted = 0;
     for seed in 0..count {
         let (radix, columns) = shapes[seed as usize % 4];
         let order = if seed / 4 % 4 == 3 { Order::Spray } else { Order::Strict };
-        wanted += one(Topology::fly(radix, columns).unwrap(), order, seed);
+        wanted += run(Topology::fly(radix, columns).unwrap(), order, seed);
     }
     println!("{count} runs, {wanted} packets had to arrive, and did");
+}
+
+#[test]
+fn nothing_is_lost_that_can_get_there_once_the_news_has_gone_round() {
+    in_many_flies(one);
 }
 
 /// One drains at 200 ms and ends at 300 ms, comes back at 500 ms, drains at 900 ms and does not any more at 1 s: gives how
@@ -133,13 +144,9 @@ fn nothing_is_lost_that_can_get_there_once_the_news_has_gone_round() {
 fn drained(topology: Topology, order: Order, seed: u64) -> usize {
     let mut random = Random::new(seed);
     let lines = usize::from(topology.edge_nodes());
-    let mut model = Model::new(setup(topology, order));
-    for (node, link) in
-        (0..topology.nodes()).flat_map(|node| (0..topology.radix()).map(move |link| (node, link)))
-    {
-        model.set_delay(node, link, 10_000 + random.below(1_000_000) as u64);
-    }
+    let mut model = delayed(topology, order, &mut random);
     let node = random.below(topology.nodes().into()) as u16;
+    let is_its_own = |packet: &Packet| [packet.input, packet.output].contains(&node.into());
     let change = |model: &mut Model, stage: usize| match stage {
         0 | 3 => model.set_drains(node, true),
         1 => model.set_node(node, false),
@@ -151,7 +158,7 @@ fn drained(topology: Topology, order: Order, seed: u64) -> usize {
     let mut meter = ReorderMeter::default();
     let mut leave = |model: &mut Model| {
         for (_, packet) in model.drain() {
-            seen += usize::from(![packet.input, packet.output].contains(&node.into()));
+            seen += usize::from(!is_its_own(&packet));
             meter.packet(packet.flow, packet.number);
         }
     };
@@ -161,10 +168,10 @@ fn drained(topology: Topology, order: Order, seed: u64) -> usize {
             change(&mut model, stage);
         }
         // While a node with lines is down, its own have nowhere to go.
-        if [packet.input, packet.output].contains(&node.into()) && (290..560).contains(&(packet.at / MS)) {
+        if is_its_own(&packet) && (290..560).contains(&(packet.at / MS)) {
             continue;
         }
-        wanted += usize::from(![packet.input, packet.output].contains(&node.into()));
+        wanted += usize::from(!is_its_own(&packet));
         model.offer(packet);
         leave(&mut model);
     }
@@ -181,13 +188,5 @@ fn drained(topology: Topology, order: Order, seed: u64) -> usize {
 
 #[test]
 fn who_drains_and_ends_takes_nothing_with_it() {
-    let count = std::env::var("CLUSTER_SEEDS").ok().and_then(|count| count.parse().ok()).unwrap_or(16);
-    let shapes = [(2, 2), (4, 2), (2, 3), (3, 2)];
-    let mut wanted = 0;
-    for seed in 0..count {
-        let (radix, columns) = shapes[seed as usize % 4];
-        let order = if seed / 4 % 4 == 3 { Order::Spray } else { Order::Strict };
-        wanted += drained(Topology::fly(radix, columns).unwrap(), order, seed);
-    }
-    println!("{count} runs, {wanted} packets had to arrive, and did");
+    in_many_flies(drained);
 }
