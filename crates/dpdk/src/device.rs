@@ -228,6 +228,11 @@ impl Device {
         }
     }
 
+    /// True if it is read through an XDP socket.
+    pub(crate) fn is_xdp(&self) -> bool {
+        matches!(&self.kind, Kind::Interface(Linux { driver: Driver::AfXdp, .. }))
+    }
+
     /// Buffers that the device's rings will hold.
     pub(crate) fn ring_buffers(&self) -> u32 {
         let Some((id, claim)) = self.id.zip(self.claim) else { return 0 };
@@ -271,7 +276,7 @@ impl Device {
                 Some(linux.interface.clone())
             }
         };
-        let is_xdp = matches!(&self.kind, Kind::Interface(Linux { driver: Driver::AfXdp, .. }));
+        let is_xdp = self.is_xdp();
         let started = match pool.no_xdp().filter(|_| is_xdp) {
             Some(reason) => Err(OpenError::new(format!("{}: {reason}", self.name()), "use af_packet")),
             None => DpdkPort::start(self.name(), id, setup, interface, pool, eal),

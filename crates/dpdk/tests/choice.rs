@@ -6,7 +6,7 @@ mod common;
 use common::netns::{ip, own_namespace, veth};
 use common::{claim, devices, frame, in_child, open, packets, receive, send};
 use dpdk::{DpdkDevices, EalOptions};
-use io::{Claim, Devices};
+use io::{Claim, Devices, PoolSize};
 use packet::{Packet, unaccounted};
 
 /// The two halves of a UDP datagram with 32 bytes of data, which does not say where it is cut.
@@ -78,7 +78,7 @@ fn raw_sockets_get_fragments_put_together() {
 
 fn with_room_for_any_frame() -> DpdkDevices {
     let devices = DpdkDevices::new(EalOptions { args: vec!["--no-huge".to_owned()] });
-    devices.set_pool_size(8191, 0);
+    devices.set_pool_size(PoolSize { buffers: Some(8191), ..PoolSize::default() });
     devices
 }
 

@@ -6,7 +6,7 @@ mod common;
 use common::netns::{ip, ours, own_namespace, veth};
 use common::{child, claim, devices, frame, in_child, is_child, is_root, open, packets, receive, send};
 use dpdk::{DpdkDevices, EalOptions, facts};
-use io::{Claim, Devices};
+use io::{Claim, Devices, PoolSize};
 use packet::{Packet, unaccounted};
 use std::io::{BufRead, BufReader, Write};
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
@@ -128,6 +128,49 @@ fn xdp_sockets_work_and_leave_nothing() {
         assert_eq!((devices.close(), unaccounted()), (0, 0));
         let after = ip("-d link show vb");
         assert!(!after.contains("xdp") && after.contains("promiscuity 0"), "{after}");
+    });
+}
+
+/// Capacity of the pool, and what there is to know, with an XDP socket whose rings hold 4,096 buffers.
+fn pool_with_xdp(size: PoolSize) -> (usize, Vec<String>) {
+    veth("va", "vb");
+    let devices = DpdkDevices::new(EalOptions { args: vec!["--no-huge".to_owned()] });
+    devices.set_pool_size(size);
+    claim(&devices, "va");
+    devices.start().unwrap();
+    let found = (devices.pool().capacity(), devices.warnings());
+    assert_eq!(devices.close(), 0);
+    found
+}
+
+#[test]
+fn a_pool_is_what_rings_hold_and_some_more() {
+    in_child("a_pool_is_what_rings_hold_and_some_more", || {
+        if own_namespace() {
+            assert_eq!(pool_with_xdp(PoolSize::default()), (4096 + 16_384, vec![]));
+        }
+    });
+}
+
+#[test]
+fn what_comes_on_top_can_be_said() {
+    in_child("what_comes_on_top_can_be_said", || {
+        if own_namespace() {
+            let size = PoolSize { spare: Some(1024), ..PoolSize::default() };
+            assert_eq!(pool_with_xdp(size), (4096 + 1024, vec![]));
+        }
+    });
+}
+
+#[test]
+fn who_asks_for_too_few_buffers_is_told() {
+    in_child("who_asks_for_too_few_buffers_is_told", || {
+        if own_namespace() {
+            let size = PoolSize { buffers: Some(4200), ..PoolSize::default() };
+            let told = "of 4200 packet buffers 4096 may be in the rings of devices: packets may stop for want of \
+                        others (DPDKInfo)";
+            assert_eq!(pool_with_xdp(size), (4200, vec![told.to_owned()]));
+        }
     });
 }
 
@@ -345,7 +388,7 @@ fn statistics_can_be_read_from_outside() {
             return;
         }
         let devices = DpdkDevices::new(EalOptions::default());
-        devices.set_pool_size(1023, 2048);
+        devices.set_pool_size(PoolSize { buffers: Some(1023), ..PoolSize::default() });
         claim(&devices, "net_null0");
         devices.start().unwrap();
         let (port, mut rx, tx) = open(&devices, "net_null0");

@@ -173,7 +173,7 @@ fn more_packets_than_buffers() {
         fn pool(&self) -> packet::Pool {
             self.0.clone()
         }
-        fn set_pool_size(&self, _: usize, _: u16) {}
+        fn set_pool_size(&self, _: io::PoolSize) {}
         fn stop(&self) {}
     }
     let devices = Arc::new(Small(packet::Pool::heap(5, 2100), NoDevices::new("")));

@@ -74,10 +74,21 @@ pub trait Devices: Send + Sync {
     fn pool(&self) -> Pool;
 
     /// Wishes for the pool, made before the first device is opened (`DPDKInfo`). Ignored when it is too late.
-    fn set_pool_size(&self, buffers: usize, data_room: u16);
+    fn set_pool_size(&self, size: PoolSize);
 
     /// Stops and closes everything. Queues must have been dropped before.
     fn stop(&self);
+}
+
+/// How large a pool shall be. What is not said is as the devices need it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct PoolSize {
+    /// Buffers in all.
+    pub buffers: Option<usize>,
+    /// Buffers besides those that rings of devices hold; without effect if `buffers` is given.
+    pub spare: Option<usize>,
+    /// Bytes of packet in each.
+    pub data_room: Option<u16>,
 }
 
 /// For configurations without devices: a heap pool, and an error for every name.
@@ -124,7 +135,7 @@ impl Devices for NoDevices {
         self.pool.clone()
     }
 
-    fn set_pool_size(&self, _: usize, _: u16) {}
+    fn set_pool_size(&self, _: PoolSize) {}
 
     fn stop(&self) {}
 }

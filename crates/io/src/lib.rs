@@ -10,5 +10,5 @@ pub mod memory;
 pub mod pcap;
 mod port;
 
-pub use devices::{Devices, NoDevices, OpenError};
+pub use devices::{Devices, NoDevices, OpenError, PoolSize};
 pub use port::{Claim, Limits, Link, Port, PortStats, Received, RxQueue, Sent, TxQueue};

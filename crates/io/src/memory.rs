@@ -1,6 +1,6 @@
 //! Ports whose wires are lists in memory: for tests, benchmarks and the simulator.
 
-use crate::devices::{Devices, OpenError};
+use crate::devices::{Devices, OpenError, PoolSize};
 use crate::port::{Claim, Limits, Link, Port, PortStats, Received, RxQueue, Sent, TxQueue};
 use packet::wire::ethernet::Mac;
 use packet::{Batch, Packet, Pool};
@@ -171,7 +171,7 @@ impl Devices for MemoryDevices {
         self.pool.clone()
     }
 
-    fn set_pool_size(&self, _: usize, _: u16) {}
+    fn set_pool_size(&self, _: PoolSize) {}
 
     fn stop(&self) {}
 }

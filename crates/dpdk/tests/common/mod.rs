@@ -4,7 +4,7 @@
 pub mod netns;
 
 use dpdk::{DpdkDevices, EalOptions};
-use io::{Claim, Devices, Port, RxQueue, TxQueue};
+use io::{Claim, Devices, PoolSize, Port, RxQueue, TxQueue};
 use packet::{Batch, Packet, Pool};
 use std::process::{Command, Stdio};
 use std::sync::Arc;
@@ -42,7 +42,7 @@ pub fn child(name: &str) -> Command {
 pub fn devices(buffers: usize, more: &[&str]) -> DpdkDevices {
     let args = ["--no-huge", "-m", "128"].iter().chain(more).map(|s| (*s).to_owned()).collect();
     let devices = DpdkDevices::new(EalOptions { args });
-    devices.set_pool_size(buffers, 2048);
+    devices.set_pool_size(PoolSize { buffers: Some(buffers), data_room: Some(2048), ..PoolSize::default() });
     devices
 }
 

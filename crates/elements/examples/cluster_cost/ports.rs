@@ -1,6 +1,8 @@
 //! Ports that pass packets on without copying them: what one node sends, another receives.
 
-use io::{Claim, Devices, Limits, Link, OpenError, Port, PortStats, Received, RxQueue, Sent, TxQueue};
+use io::{
+    Claim, Devices, Limits, Link, OpenError, PoolSize, Port, PortStats, Received, RxQueue, Sent, TxQueue,
+};
 use packet::wire::ethernet::Mac;
 use packet::{Batch, Packet, Pool};
 use std::collections::{BTreeMap, VecDeque};
@@ -44,7 +46,7 @@ impl Devices for Ports {
         self.pool.clone()
     }
 
-    fn set_pool_size(&self, _: usize, _: u16) {}
+    fn set_pool_size(&self, _: PoolSize) {}
 
     fn stop(&self) {}
 }

@@ -2,7 +2,10 @@
 //!
 //! # Arguments
 //! - `NB_MBUF`: buffers in the pool; also `NB_SOCKET_MBUF`. Default: what the devices need and some more.
-//! - `MBUF_SIZE`: bytes of one buffer, the 128 before the packet included. Default: room for 2048 bytes of packet.
+//! - `SPARE`: in place of that, buffers besides those that rings of devices hold. Default 32,768, where there are XDP sockets
+//!   16,384.
+//! - `MBUF_SIZE`: bytes of one buffer, the 128 before the packet included. Default: room for 2048 bytes
+//!   of packet, or for the longest frames of the devices.
 //!
 //! Other arguments of FastClick's element have no effect here; a warning says so.
 //!
@@ -18,14 +21,11 @@
 
 use super::keywords::ignore;
 use graph::{Args, Class, ConfigErrors, Configure, Element, LocalCx, Phase, Spec};
+use io::PoolSize;
 use std::sync::Arc;
 
 /// Bytes before the packet in every buffer.
 const HEADROOM: u16 = 128;
-/// Room for packet bytes if only the number of buffers is given.
-const DATA_ROOM: u16 = 2048;
-/// Buffers if only their size is given.
-const BUFFERS: usize = 65_536;
 /// More than fits into any machine's memory.
 const MOST_BUFFERS: usize = 1 << 27;
 
@@ -44,6 +44,7 @@ impl Class for DpdkInfo {
     fn configure(args: &mut Args, cx: &Configure<'_>) -> Result<DpdkInfo, ConfigErrors> {
         let socket: Option<usize> = args.optional_if_given("NB_SOCKET_MBUF");
         let total: Option<usize> = args.keyword_if_given("NB_MBUF");
+        let spare: Option<usize> = args.keyword_if_given("SPARE");
         let size: Option<u16> = args.optional_if_given("MBUF_SIZE");
         let numbered: Vec<String> = (0..8).map(|n| format!("NB_SOCKET_MBUF_{n}")).collect();
         let numbered: Vec<&str> = numbered.iter().map(String::as_str).collect();
@@ -66,17 +67,20 @@ impl Class for DpdkInfo {
             ],
         );
         let buffers = total.or(socket);
-        if buffers.is_some_and(|n| n == 0 || n > MOST_BUFFERS) {
-            args.error("NB_MBUF", format!("out of range, bound {MOST_BUFFERS}"));
+        for (name, number, least) in [("NB_MBUF", buffers, 1), ("SPARE", spare, 0)] {
+            if number.is_some_and(|n| n < least || n > MOST_BUFFERS) {
+                args.error(name, format!("out of range, bound {MOST_BUFFERS}"));
+            }
         }
-        let data_room = size.map_or(DATA_ROOM, |s| s.saturating_sub(HEADROOM));
-        if data_room < 64 {
+        if buffers.is_some() && spare.is_some() {
+            args.error("SPARE", "cannot be given with NB_MBUF");
+        }
+        let data_room = size.map(|size| size.saturating_sub(HEADROOM));
+        if data_room.is_some_and(|room| room < 64) {
             args.error("MBUF_SIZE", format!("a buffer needs at least {} bytes", HEADROOM + 64));
         }
         args.finish()?;
-        if buffers.is_some() || size.is_some() {
-            cx.devices.set_pool_size(buffers.unwrap_or(BUFFERS), data_room);
-        }
+        cx.devices.set_pool_size(PoolSize { buffers, spare, data_room });
         Ok(DpdkInfo)
     }
 

@@ -58,6 +58,9 @@ pub fn text(cluster: &Cluster, node: usize, incarnation: u8, lines: &[Port]) -> 
         control = cluster.control,
         hello = cluster.hello.as_micros(),
     );
+    if let Some(buffers) = cluster.nodes.get(node).and_then(|node| node.buffers) {
+        let _ = writeln!(text, "DPDKInfo(SPARE {buffers});");
+    }
     let peers = cluster.peers(node);
     for (i, peer) in peers.iter().enumerate() {
         let (what, device) = match name(cluster, *peer) {
@@ -211,7 +214,7 @@ mod tests {
     fn what_is_asked_for_is_on_the_way() {
         let file = concat!(env!("CARGO_MANIFEST_DIR"), "/../../deploy/cluster.toml");
         let mut cluster = Cluster::load(file.as_ref()).unwrap();
-        cluster.nodes[2].workers = Some(3);
+        (cluster.nodes[2].workers, cluster.nodes[2].buffers) = (Some(3), Some(20_000));
         cluster.extras = Extras { sources: Some(ReversePath::Strict), redirects: true, counts: true };
         for (node, workers) in [(1, 1), (2, 3)] {
             let text = text(&cluster, node, 15, &[Port::idle("eth1", [2, 0, 0, 0, 0, 1])]);
@@ -226,6 +229,7 @@ mod tests {
             let bound =
                 "StaticThreadSched(cluster 0, from0 0, from1 0, from3 0, from4 0, from5 0, from6 0, from7 0)";
             assert_eq!(text.contains(bound), workers > 1, "{text}");
+            assert_eq!(text.contains("DPDKInfo(SPARE 20000);"), workers > 1, "{text}");
         }
     }
 

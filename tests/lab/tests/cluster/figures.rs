@@ -36,7 +36,11 @@ fn number<T: FromStr + Display>(name: &str, usual: T) -> T {
 fn stage() -> Result<(Stage, u32)> {
     let (rate, hello) = (number("CLUSTER_RATE", 10_000), number("CLUSTER_HELLO", 10));
     let line = u64::from(rate * ON_LINE * 8) * 100 / number("CLUSTER_LOAD", 70).max(1);
-    let stage = Stage::new(&format!("line_rate = '{line}'\nhello = '{hello}ms'\n"))?;
+    let of_each = match number("CLUSTER_BUFFERS", 0) {
+        0 => String::new(),
+        buffers => format!("buffers = {buffers}\n"),
+    };
+    let stage = Stage::of_nodes(&format!("line_rate = '{line}'\nhello = '{hello}ms'\n"), &of_each)?;
     stage.wait_for_all_pings()?;
     stage.wait_for_all_links()?;
     Ok((stage, rate))

@@ -34,15 +34,13 @@ pub fn nodes(reader: &mut Reader, cluster: &mut Cluster, nodes: Vec<NodeText>, c
         .collect();
     unique(reader, "node", &names);
     let end = nodes.last().map_or(0..0, |node| node.at.clone());
-    if let Some([radix, columns]) = cluster.fly {
-        if nodes.len() != cluster.room() {
-            let message =
-                format!("a fly {radix} {columns} has {} nodes, not {}", cluster.room(), nodes.len());
-            reader.mistake(end, message);
-        }
+    if let Some([radix, columns]) = cluster.fly.filter(|_| !joins::are_placed(cluster, &nodes)) {
+        let (room, count) = (cluster.room(), nodes.len());
+        let unless = if count < room { ": where some are missing the others say their `number`" } else { "" };
+        reader.mistake(end, format!("a fly {radix} {columns} has {room} nodes, not {count}{unless}"));
     } else if nodes.len() < 2 {
         reader.mistake(end, "a cluster has at least two nodes");
-    } else if nodes.len() > MOST_NODES {
+    } else if cluster.fly.is_none() && nodes.len() > MOST_NODES {
         reader.mistake(end, format!("a full mesh has at most {MOST_NODES} nodes"));
     }
     let names: Vec<String> = names.into_iter().map(|(name, _)| name).collect();
@@ -66,7 +64,7 @@ pub fn nodes(reader: &mut Reader, cluster: &mut Cluster, nodes: Vec<NodeText>, c
         place.lines = node.ports.into_iter().flatten().map(|port| port.line).collect();
         (place.certificate, place.key) = (node.certificate, node.key);
         (place.listen, place.spectator) = (node.listen, matches!(node.candidate, Some((false, _))));
-        (place.workers, place.cpus) = (node.workers, node.cpus);
+        (place.workers, place.cpus, place.buffers) = (node.workers, node.cpus, node.buffers);
         for (device, to) in devices.into_iter().zip(&numbers) {
             place.links.get_mut(*to).into_iter().for_each(|link| link.clone_from(&device));
         }

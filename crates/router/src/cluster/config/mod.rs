@@ -111,6 +111,8 @@ pub struct Node {
     pub workers: Option<u16>,
     /// Processors to bind workers to, in turn; wherever the system puts them if there are none.
     pub cpus: Vec<usize>,
+    /// Packet buffers besides those that rings of devices hold, if the file says how many.
+    pub buffers: Option<u32>,
 }
 
 /// An external port.

@@ -6,7 +6,7 @@ use crate::cli::{MOST_WORKERS, processors};
 use crate::linux::ReversePath;
 use crate::toml_file::{Reader, Value};
 use std::net::SocketAddr;
-use std::ops::Range;
+use std::ops::{Range, RangeInclusive};
 use std::path::PathBuf;
 use std::time::Duration;
 use toml::de::DeTable;
@@ -30,8 +30,21 @@ const CLUSTER: [&str; 16] = [
     "authority",
     "topology",
 ];
-const NODE: [&str; 10] =
-    ["name", "number", "ports", "links", "workers", "cpus", "certificate", "key", "listen", "candidate"];
+const NODE: [&str; 11] = [
+    "name",
+    "number",
+    "ports",
+    "links",
+    "workers",
+    "cpus",
+    "buffers",
+    "certificate",
+    "key",
+    "listen",
+    "candidate",
+];
+/// Buffers of a node besides those in rings: enough for what is under way, and as many as could be needed.
+const BUFFERS: RangeInclusive<u32> = 1024..=1 << 22;
 const PORT: [&str; 4] = ["name", "device", "mac", "address"];
 const LINK: [&str; 3] = ["to", "device", "rate"];
 
@@ -65,6 +78,7 @@ pub struct NodeText {
     pub candidate: Option<(bool, Range<usize>)>,
     pub workers: Option<u16>,
     pub cpus: Vec<usize>,
+    pub buffers: Option<u32>,
 }
 
 /// A port, and where its names stand.
@@ -176,6 +190,7 @@ fn node(reader: &mut Reader, value: &Value<'_>) -> Option<NodeText> {
         candidate: None,
         workers: None,
         cpus: Vec::new(),
+        buffers: None,
     };
     for (key, value) in table {
         match key.get_ref().as_ref() {
@@ -200,6 +215,7 @@ fn node(reader: &mut Reader, value: &Value<'_>) -> Option<NodeText> {
                 node.workers = number.and_then(|number| number.try_into().ok());
             }
             "cpus" => node.cpus = reader.word("cpus", value, processors).map_or(Vec::new(), |list| list.0),
+            "buffers" => node.buffers = reader.number("buffers", value, BUFFERS),
             "certificate" => node.certificate = file(reader, "certificate", value),
             "key" => node.key = file(reader, "key", value),
             "listen" => node.listen = reader.word("listen", value, listen),
@@ -330,7 +346,7 @@ fn addresses(reader: &mut Reader, value: &Value<'_>) -> Vec<Address> {
 }
 
 fn hello(text: &str) -> Result<Duration, String> {
-    const RANGE: std::ops::RangeInclusive<u64> = 1_000_000..=1_000_000_000;
+    const RANGE: RangeInclusive<u64> = 1_000_000..=1_000_000_000;
     let nanos = duration(text).filter(|nanos| RANGE.contains(nanos));
     nanos.map(Duration::from_nanos).ok_or_else(|| "a time from 1ms to 1s, such as 5ms".to_owned())
 }

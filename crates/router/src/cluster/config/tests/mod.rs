@@ -139,16 +139,19 @@ ports = [{ name = 'a/b', device = 'eth1', address = ['192.0.2.1'], mac = '01:00:
 #[test]
 fn what_packets_pass_and_who_works() {
     let text = TWO.replace("'1G'", "'1G'\nrpf = 'off'\nredirects = true\ncount_routes = true");
-    let text = text.replace("name = 'b'\n", "name = 'b'\nworkers = 2\ncpus = '0,2-3'\n");
+    let text = text.replace("name = 'b'\n", "name = 'b'\nworkers = 2\ncpus = '0,2-3'\nbuffers = 50000\n");
     let cluster = Cluster::parse(&text, 0).unwrap();
     assert_eq!(cluster.extras, Extras { sources: None, redirects: true, counts: true });
     let of_nodes: Vec<_> = cluster.nodes.iter().map(|node| (node.workers(), &node.cpus[..])).collect();
     assert_eq!(of_nodes, [(1, &[][..]), (2, &[0, 2, 3])]);
+    let buffers: Vec<_> = cluster.nodes.iter().map(|node| node.buffers).collect();
+    assert_eq!(buffers, [None, Some(50_000)]);
     assert_eq!(
-        mistakes(&text.replace("= 2", "= 0").replace("'0,2-3'", "'2-0'")),
+        mistakes(&text.replace("= 2", "= 0").replace("'0,2-3'", "'2-0'").replace("50000", "1023")),
         [
             "c.toml:13:11: error: `workers` is a whole number from 1 to 256",
             "c.toml:14:8: error: `cpus` is a list of processors such as 2,4-7",
+            "c.toml:15:11: error: `buffers` is a whole number from 1024 to 4194304",
         ]
     );
     let loose = Cluster::parse(&text.replace("off", "loose"), 0).unwrap();
@@ -361,7 +364,8 @@ fn the_example_says_all_there_is() {
     let text = std::fs::read_to_string(file).unwrap();
     let is_setting = |line: &&str| line.split(' ').nth(1) == Some("=");
     let of_several = |line: &str| {
-        let names = ["listen", "authority", "links", "certificate", "key", "number", "workers", "cpus"];
+        let names =
+            ["listen", "authority", "links", "certificate", "key", "number", "workers", "cpus", "buffers"];
         names
             .iter()
             .chain(&["endpoints", "prefix", "ttl", "hold", "user", "password_file"])
