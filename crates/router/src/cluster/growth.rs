@@ -66,8 +66,9 @@ impl Supervisor {
     /// The interfaces of nodes that come, by node; none if they are on other machines.
     fn coming(&self, new: &Cluster, changes: &Changes) -> Result<Vec<Option<Place>>, String> {
         if self.only.is_some() {
-            let to_new = |to: &usize| self.new_link(new, *to).map(|_| ());
-            changes.new.iter().try_for_each(to_new)?;
+            let me = self.only.unwrap_or(0);
+            let mut joined = changes.new.iter().filter(|to| new.are_joined(me, **to));
+            joined.try_for_each(|to| self.new_link(new, *to).map(|_| ()))?;
             return Ok(changes.new.iter().map(|_| None).collect());
         }
         for seat in self.seats.iter().filter(|seat| changes.new.contains(&seat.node)) {
@@ -154,7 +155,7 @@ impl Supervisor {
                 None => self.seats.push(Seat::new(&self.directory, cluster, place)?),
             }
             cables(cluster, &mut self.seats).map_err(|e| format!("cannot lay the internal links: {e}"))?;
-        } else {
+        } else if self.only.is_some_and(|me| cluster.are_joined(me, node)) {
             let name = self.new_link(cluster, node)?;
             let port = crate::linux::Port::find(&name, 0);
             // It is here already if a node of this number was there before.
@@ -163,7 +164,7 @@ impl Supervisor {
             }
         }
         for seat in self.running(node) {
-            let link = link_name(cluster, seat, node);
+            let link = cluster.are_joined(seat, node).then(|| link_name(cluster, seat, node));
             let twins = if cluster.may_control(seat) { twins.to_vec() } else { Vec::new() };
             self.order(cluster, seat, node, What::Join { link, twins })?;
         }

@@ -45,8 +45,8 @@ pub struct Order {
 pub enum What {
     /// It comes.
     Join {
-        /// The interface that leads there.
-        link: String,
+        /// The interface that leads there; none in a fly where no link does.
+        link: Option<String>,
         /// The twins of its lines, for who can be the control node.
         twins: Vec<Twin>,
     },
@@ -134,8 +134,8 @@ impl Running {
     fn follow(&self, order: &Order) -> Result<(), String> {
         match &order.what {
             What::Join { link, twins } => {
-                for element in link_elements(order.node) {
-                    self.office.attach(&element, link)?;
+                for (element, link) in link_elements(order.node).iter().zip(link.iter().cycle()) {
+                    self.office.attach(element, link)?;
                 }
                 self.office.add(order.node, twins, &order.others)?;
                 self.members(order)

@@ -7,4 +7,4 @@ mod stage;
 
 pub use probe::{Probe, Seen};
 pub use show::Show;
-pub use stage::{FIFTH, LIMIT, NODES, START, Stage};
+pub use stage::{BEHIND, FIFTH, LIMIT, NODES, START, Stage};

@@ -4,7 +4,7 @@ use super::{
     LENGTH, QUICK, a_twin_goes_with_its_node, all_is_one_hop, alone, election,
     routes_are_those_of_the_control_node,
 };
-use lab::cluster::{LIMIT, NODES, Probe, Stage};
+use lab::cluster::{BEHIND, LIMIT, NODES, Probe, Stage};
 use lab::daemons::Etcd;
 use lab::netns;
 use lab::wait::wait_until;
@@ -39,6 +39,7 @@ fn eight_nodes_of_a_fly_are_one_router() -> Result<()> {
     one_behind_is_killed(&stage)?;
     one_behind_drains_and_is_killed(&stage)?;
     a_twin_goes_with_its_node(&stage)?;
+    nodes_go_and_come(&stage)?;
     stage.end()
 }
 
@@ -74,12 +75,42 @@ fn what_has_no_meaning_is_refused(stage: &Stage) -> Result<()> {
         Ok(printed) => panic!("{printed}"),
         Err(error) => error.to_string(),
     };
-    let said = refused(stage.reload(&stage.file(4).replace("'port4'", "'port5'"), &[]));
-    assert!(said.contains("while the cluster runs these cannot change: the nodes of a fly"), "{said}");
+    let said = refused(stage.reload(&stage.file(4).replace("[[node]]\nname = 'z'\n", ""), &[]));
+    assert!(said.contains("a fly 2 2 has 8 nodes, not 7: where some are missing"), "{said}");
     let said = refused(stage.reload(&stage.file(5), &[]));
     assert!(said.contains("a fly 2 2 has 8 nodes, not 9"), "{said}");
     assert_eq!(stage.reload(&stage.file(4), &[])?.trim_end(), "nothing differs");
     Ok(())
+}
+
+/// One behind and one with a line, each while the others forward; those that are left have no link to one of them.
+fn nodes_go_and_come(stage: &Stage) -> Result<()> {
+    let numbered = (0..).zip(NODES.into_iter().chain(BEHIND)).fold(stage.file(4), |text, (number, name)| {
+        text.replace(&format!("name = '{name}'\n"), &format!("name = '{name}'\nnumber = {number}\n"))
+    });
+    assert_eq!(stage.reload(&numbered, &[])?.trim_end(), "nothing differs");
+    for (name, number, pairs) in [("w", 4, [(0, 1), (1, 3), (3, 0)]), ("c", 2, [(0, 1), (1, 3), (3, 0)])] {
+        let block = numbered.split("[[node]]").find(|block| block.contains(&format!("name = '{name}'")));
+        let block = block.ok_or_else(|| Error::new("no such node"))?;
+        let without = numbered.replace(&format!("[[node]]{block}"), "");
+        for (text, sign, nodes) in [(&without, '-', 7), (&numbered, '+', 8)] {
+            let probes = stage.probes(&pairs, LENGTH, RATE)?;
+            let said = stage.reload(text, &[])?;
+            assert!(said.starts_with(&format!("{sign} node {name} (number {number})")), "{said}");
+            stage.wait_for_all_links()?;
+            thread::sleep(Duration::from_millis(500));
+            let seen = Probe::end(probes)?;
+            let all_came =
+                seen.iter().all(|seen| (seen.again, seen.late) == (0, 0) && seen.received == seen.sent);
+            assert!(all_came, "{sign}{name}: {seen:?}\n{}", stage.typed(&["status"])?);
+            assert_eq!(stage.rows("nodes")?.len(), nodes);
+        }
+        stage.wait_for_all_pings()?;
+    }
+    wait_until("what is relayed", LIMIT, || {
+        stage.wait_for_all_pings()?;
+        Ok((stage.relayed(Some("w"))? > 0).then_some(()))
+    })
 }
 
 fn packets_are_in_order(stage: &Stage) -> Result<()> {

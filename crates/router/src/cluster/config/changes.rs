@@ -37,9 +37,6 @@ impl Changes {
                 node.name
             ));
         }
-        if new.fly.is_some() && old.fly == new.fly && !(changes.gone.is_empty() && changes.new.is_empty()) {
-            changes.fixed.push("the nodes of a fly".to_owned());
-        }
         if old.etcd.is_none() && changes.gone.contains(&old.control) {
             changes.fixed.push(format!("the control node, {}", old.name_of(old.control)));
         }

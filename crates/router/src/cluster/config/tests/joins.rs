@@ -35,12 +35,40 @@ fn nodes_can_be_a_fly() {
     assert_eq!([0, 3, 4].map(|node| elected.may_control(node)), [true, true, false]);
     let rated = fly().replace("name = 'e'\n", "name = 'e'\nlinks = [{ to = 'a', rate = '2G' }]\n");
     assert_eq!(Cluster::parse(&rated, 0).unwrap().link_rates(), [1_000_000_000, 2_000_000_000]);
-    // Its nodes are as many as they are.
     let mesh = Cluster::parse(&three_nodes(), 0).unwrap();
     assert!(Changes::between(&mesh, &cluster).fixed.contains(&"topology".to_owned()));
     let other = Cluster::parse(&fly().replace("eth3", "eth4"), 0).unwrap();
-    assert_eq!(Changes::between(&cluster, &other).fixed, ["the nodes of a fly"]);
+    let changes = Changes::between(&cluster, &other);
+    assert_eq!((changes.fixed, changes.gone, changes.new), (vec![], vec![3], vec![3]));
     assert!(Changes::between(&cluster, &cluster).is_empty());
+}
+
+/// Where each node is in a fly that lacks some they say themselves.
+#[test]
+fn nodes_of_a_fly_can_be_missing() {
+    let all = Cluster::parse(&fly(), 0).unwrap();
+    let [d, f] =
+        ["[[node]]\nname = 'd'\nports = [{ name = 'd0', device = 'eth3' }]\n", "[[node]]\nname = 'f'\n"];
+    let left = fly().replace(d, "").replace(f, "");
+    let told = "a fly 2 2 has 8 nodes, not 6: where some are missing the others say their `number`";
+    assert_eq!(mistakes(&left), [format!("c.toml:19:1: error: {told}")]);
+    let numbered = (0..).zip(["a", "b", "c", "d", "e", "f", "g", "h"]).fold(left, |text, (number, name)| {
+        text.replace(&format!("name = '{name}'\n"), &format!("name = '{name}'\nnumber = {number}\n"))
+    });
+    let cluster = Cluster::parse(&numbered, 0).unwrap();
+    assert_eq!((cluster.members(), cluster.room()), (vec![0, 1, 2, 4, 6, 7], 8));
+    assert_eq!((cluster.all_lines(), cluster.link_rate()), (4, 1_000_000_000));
+    let changes = [Changes::between(&all, &cluster), Changes::between(&cluster, &all)];
+    assert_eq!([&changes[0].gone, &changes[1].new], [&[3, 5], &[3, 5]]);
+    assert!(changes.iter().all(|changes| changes.fixed.is_empty()), "{changes:?}");
+    assert_eq!(
+        mistakes(&numbered.replace("number = 4", "number = 4\nports = [{ name = 'e0', device = 'eth9' }]")),
+        ["c.toml:18:1: error: only nodes of the first column have ports: numbers 0 to 3"]
+    );
+    assert_eq!(
+        mistakes(&numbered.replace("number = 7", "number = 6")),
+        ["c.toml:26:10: error: number 6 is given twice", "c.toml:23:10: note: first here"]
+    );
 }
 
 #[test]
@@ -50,7 +78,12 @@ fn mistakes_in_a_fly() {
         with("'fly 2 2'", "'fly 2'")[0],
         "c.toml:5:12: error: `topology` is mesh, or such as fly 4 2: links out of each node, from 2, and columns, from 2"
     );
-    assert_eq!(with("'fly 2 2'", "'fly 2 3'"), ["c.toml:24:1: error: a fly 2 3 has 24 nodes, not 8"]);
+    assert_eq!(
+        with("'fly 2 2'", "'fly 2 3'"),
+        [
+            "c.toml:24:1: error: a fly 2 3 has 24 nodes, not 8: where some are missing the others say their `number`"
+        ]
+    );
     assert_eq!(
         with("control = 'b'", "control = 'h'\nmax_nodes = 9\npolicy = 'vlb'"),
         [
