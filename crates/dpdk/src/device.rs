@@ -233,10 +233,10 @@ impl Device {
         matches!(&self.kind, Kind::Interface(Linux { driver: Driver::AfXdp, .. }))
     }
 
-    /// Buffers that the device's rings will hold.
-    pub(crate) fn ring_buffers(&self) -> u32 {
-        let Some((id, claim)) = self.id.zip(self.claim) else { return 0 };
-        info(id).map_or(0, |info| Setup::new(id, &info, claim).buffers())
+    /// Buffers that the device's rings can hold to receive, and to send.
+    pub(crate) fn ring_buffers(&self) -> [u32; 2] {
+        let Some((id, claim)) = self.id.zip(self.claim) else { return [0; 2] };
+        info(id).map_or([0; 2], |info| Setup::new(id, &info, claim).buffers())
     }
 
     /// Gives DPDK the Linux interface, if the device is one and somebody claimed it.

@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 /// Buffers on top of what the rings of all ports hold: batches under way, queues of the configuration, caches, rings of
 /// ports that are attached later.
 const SPARE_BUFFERS: u32 = 32_768;
-/// The same where there are XDP sockets. With each of these the kernel keeps 128 bytes for every buffer of the pool and clears
+/// The same where there are XDP sockets, without what ports that are attached later receive into. With each of these the kernel keeps 128 bytes for every buffer of the pool and clears
 /// them in one go, of which nobody else has the processor: up to 6 ms for 16,384 in a virtual machine.
 const SPARE_WITH_XDP: u32 = 16_384;
 /// Fewer than these beside the rings, and packets may stop for want of buffers.
@@ -41,8 +41,8 @@ pub struct DpdkDevices {
 struct State {
     eal: Option<Result<Arc<Eal>, OpenError>>,
     wish: PoolSize,
-    /// What to know of the pool.
-    warning: Option<String>,
+    /// Devices that will be attached while the others run.
+    expected: u32,
     devices: Vec<Device>,
     pool: Option<Arc<DpdkPool>>,
     /// Buffers that had not come back when everything was closed.
@@ -93,6 +93,10 @@ impl Devices for DpdkDevices {
         state.devices[index].claim(claim)
     }
 
+    fn expect(&self) {
+        self.lock().expected += 1;
+    }
+
     fn start(&self) -> Result<(), OpenError> {
         let mut state = self.lock();
         let result = state.start();
@@ -129,7 +133,7 @@ impl Devices for DpdkDevices {
     fn warnings(&self) -> Vec<String> {
         let state = self.lock();
         let of_devices = state.devices.iter().filter_map(|d| d.warning().map(str::to_owned));
-        of_devices.chain(state.warning.clone()).collect()
+        of_devices.chain(state.few_buffers()).collect()
     }
 
     fn pool(&self) -> Pool {
@@ -230,9 +234,11 @@ impl State {
             }
             device.plug(&eal)?;
             device.start(&eal, &pool)?;
-            device.warning().into_iter().for_each(|warning| eprintln!("warning: {warning}"));
+            let warning = device.warning().map(str::to_owned);
+            warning.into_iter().chain(self.few_buffers()).for_each(|warning| eprintln!("warning: {warning}"));
         }
-        let port = device.port().cloned().ok_or_else(|| OpenError::new("the device is not started", ""))?;
+        let port = self.devices.get(index).and_then(Device::port).cloned();
+        let port = port.ok_or_else(|| OpenError::new("the device is not started", ""))?;
         let has = port.queues();
         if has.rx_queues < claim.rx_queues || has.tx_queues < claim.tx_queues {
             return Err(OpenError::new(format!("{} was started with fewer queues", port.name()), ""));
@@ -246,19 +252,34 @@ impl State {
             return Ok(pool.clone());
         }
         let Some(eal) = self.eal.clone() else { return Err(OpenError::new("DPDK is not running", "")) };
-        let rings: u32 = self.devices.iter().map(Device::ring_buffers).sum();
-        let spare = if self.devices.iter().any(Device::is_xdp) { SPARE_WITH_XDP } else { SPARE_BUFFERS };
-        let size = self.size(rings, spare);
-        let pool = Arc::new(DpdkPool::new(&eal?, size)?);
+        let pool = Arc::new(DpdkPool::new(&eal?, self.size(self.ring_buffers(), self.spare()))?);
         self.pool = Some(pool.clone());
-        self.warning = (size.buffers < rings.saturating_add(LEAST_SPARE)).then(|| {
-            format!(
-                "of {} packet buffers {rings} may be in the rings of devices: packets may stop for want of others \
-                 (DPDKInfo)",
-                size.buffers
-            )
-        });
         Ok(pool)
+    }
+
+    /// Buffers on top of what rings hold, unless something else is asked for.
+    fn spare(&self) -> u32 {
+        if !self.devices.iter().any(Device::is_xdp) {
+            return SPARE_BUFFERS;
+        }
+        let of_one = self.devices.iter().map(|device| device.ring_buffers()[0]).max().unwrap_or(0);
+        self.expected.saturating_mul(of_one).saturating_add(SPARE_WITH_XDP).min(SPARE_BUFFERS)
+    }
+
+    /// Buffers that the rings of all devices can hold.
+    fn ring_buffers(&self) -> u32 {
+        self.devices.iter().flat_map(Device::ring_buffers).sum()
+    }
+
+    /// Says so if the rings leave too few buffers to others.
+    fn few_buffers(&self) -> Option<String> {
+        let (all, rings) = (self.pool.as_ref()?.capacity(), self.ring_buffers());
+        (all < (rings + LEAST_SPARE) as usize).then(|| {
+            format!(
+                "of {all} packet buffers {rings} may be in the rings of devices: packets may stop for want of others \
+                 (DPDKInfo)"
+            )
+        })
     }
 
     /// Stops and closes all ports, and counts what is missing.

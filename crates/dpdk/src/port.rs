@@ -94,10 +94,12 @@ impl Setup {
         self.device_rx_queues = limits.rx_queues;
     }
 
-    /// Buffers that the port's rings can hold.
-    pub(crate) fn buffers(&self) -> u32 {
-        u32::from(self.device_rx_queues) * u32::from(self.rx_descriptors)
-            + u32::from(self.tx_queues) * u32::from(self.tx_descriptors)
+    /// Buffers that the port's rings can hold to receive, and to send.
+    pub(crate) fn buffers(&self) -> [u32; 2] {
+        [
+            u32::from(self.device_rx_queues) * u32::from(self.rx_descriptors),
+            u32::from(self.tx_queues) * u32::from(self.tx_descriptors),
+        ]
     }
 }
 

@@ -131,11 +131,13 @@ fn xdp_sockets_work_and_leave_nothing() {
     });
 }
 
-/// Capacity of the pool, and what there is to know, with an XDP socket whose rings hold 4,096 buffers.
-fn pool_with_xdp(size: PoolSize) -> (usize, Vec<String>) {
+/// Capacity of the pool, and what there is to know, with an XDP socket whose rings hold 2,048 buffers each, and so many
+/// devices to come.
+fn pool_with_xdp(size: PoolSize, expected: usize) -> (usize, Vec<String>) {
     veth("va", "vb");
     let devices = DpdkDevices::new(EalOptions { args: vec!["--no-huge".to_owned()] });
     devices.set_pool_size(size);
+    (0..expected).for_each(|_| devices.expect());
     claim(&devices, "va");
     devices.start().unwrap();
     let found = (devices.pool().capacity(), devices.warnings());
@@ -147,7 +149,25 @@ fn pool_with_xdp(size: PoolSize) -> (usize, Vec<String>) {
 fn a_pool_is_what_rings_hold_and_some_more() {
     in_child("a_pool_is_what_rings_hold_and_some_more", || {
         if own_namespace() {
-            assert_eq!(pool_with_xdp(PoolSize::default()), (4096 + 16_384, vec![]));
+            assert_eq!(pool_with_xdp(PoolSize::default(), 0), (4096 + 16_384, vec![]));
+        }
+    });
+}
+
+#[test]
+fn a_pool_has_room_for_devices_to_come() {
+    in_child("a_pool_has_room_for_devices_to_come", || {
+        if own_namespace() {
+            assert_eq!(pool_with_xdp(PoolSize::default(), 3), (4096 + 16_384 + 3 * 2048, vec![]));
+        }
+    });
+}
+
+#[test]
+fn a_pool_has_no_more_for_many_devices_to_come() {
+    in_child("a_pool_has_no_more_for_many_devices_to_come", || {
+        if own_namespace() {
+            assert_eq!(pool_with_xdp(PoolSize::default(), 252), (4096 + 32_768, vec![]));
         }
     });
 }
@@ -157,7 +177,7 @@ fn what_comes_on_top_can_be_said() {
     in_child("what_comes_on_top_can_be_said", || {
         if own_namespace() {
             let size = PoolSize { spare: Some(1024), ..PoolSize::default() };
-            assert_eq!(pool_with_xdp(size), (4096 + 1024, vec![]));
+            assert_eq!(pool_with_xdp(size, 3), (4096 + 1024, vec![]));
         }
     });
 }
@@ -169,7 +189,7 @@ fn who_asks_for_too_few_buffers_is_told() {
             let size = PoolSize { buffers: Some(4200), ..PoolSize::default() };
             let told = "of 4200 packet buffers 4096 may be in the rings of devices: packets may stop for want of \
                         others (DPDKInfo)";
-            assert_eq!(pool_with_xdp(size), (4200, vec![told.to_owned()]));
+            assert_eq!(pool_with_xdp(size, 3), (4200, vec![told.to_owned()]));
         }
     });
 }

@@ -40,6 +40,9 @@ pub trait Devices: Send + Sync {
     /// If there is no such device or it cannot give what is asked for.
     fn claim(&self, name: &str, claim: Claim) -> Result<(), OpenError>;
 
+    /// A device will be attached later: the pool shall have room for what it receives into.
+    fn expect(&self) {}
+
     /// Sets up and starts every claimed device. Nothing stays started if it fails.
     ///
     /// # Errors

@@ -2,8 +2,8 @@
 //!
 //! # Arguments
 //! - `NB_MBUF`: buffers in the pool; also `NB_SOCKET_MBUF`. Default: what the devices need and some more.
-//! - `SPARE`: in place of that, buffers besides those that rings of devices hold. Default 32,768, where there are XDP sockets
-//!   16,384.
+//! - `SPARE`: in place of that, buffers besides those that rings of devices hold. Default 32,768; where there are XDP sockets
+//!   16,384, and more for devices that are attached later.
 //! - `MBUF_SIZE`: bytes of one buffer, the 128 before the packet included. Default: room for 2048 bytes
 //!   of packet, or for the longest frames of the devices.
 //!

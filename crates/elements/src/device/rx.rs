@@ -95,6 +95,9 @@ impl RxPort {
     /// If there is no such device or it has too few queues.
     pub fn claim(wish: RxWish, cx: &Configure<'_>) -> Result<Arc<RxPort>, ConfigErrors> {
         let is_later = wish.may_be_later && wish.device.0 == LATER;
+        if is_later {
+            cx.devices.expect();
+        }
         let queues = if is_later { 1 } else { queues(&wish, cx)? };
         Ok(Arc::new(RxPort {
             active: AtomicBool::new(wish.active),
