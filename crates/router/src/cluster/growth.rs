@@ -65,10 +65,9 @@ impl Supervisor {
 
     /// The interfaces of nodes that come, by node; none if they are on other machines.
     fn coming(&self, new: &Cluster, changes: &Changes) -> Result<Vec<Option<Place>>, String> {
-        if self.only.is_some() {
-            let me = self.only.unwrap_or(0);
+        if let Some(me) = self.only {
             let mut joined = changes.new.iter().filter(|to| new.are_joined(me, **to));
-            joined.try_for_each(|to| self.new_link(new, *to).map(|_| ()))?;
+            joined.try_for_each(|to| new_link(new, me, *to).map(|_| ()))?;
             return Ok(changes.new.iter().map(|_| None).collect());
         }
         for seat in self.seats.iter().filter(|seat| changes.new.contains(&seat.node)) {
@@ -101,19 +100,6 @@ impl Supervisor {
             twins(new, &[node], &found)?;
         }
         found.into_iter().next().ok_or_else(|| format!("there is no node {node}"))
-    }
-
-    /// The interface of the only node here that leads to a node elsewhere.
-    fn new_link(&self, new: &Cluster, to: usize) -> Result<String, String> {
-        let me = self.only.unwrap_or(0);
-        let device = new.nodes.get(me).and_then(|node| node.links.get(to).cloned().flatten());
-        device.ok_or_else(|| {
-            format!(
-                "the file must name the interface of the link from {} to {}",
-                new.name_of(me),
-                new.name_of(to)
-            )
-        })
     }
 
     /// Another node comes.
@@ -155,8 +141,8 @@ impl Supervisor {
                 None => self.seats.push(Seat::new(&self.directory, cluster, place)?),
             }
             cables(cluster, &mut self.seats).map_err(|e| format!("cannot lay the internal links: {e}"))?;
-        } else if self.only.is_some_and(|me| cluster.are_joined(me, node)) {
-            let name = self.new_link(cluster, node)?;
+        } else if let Some(me) = self.only.filter(|me| cluster.are_joined(*me, node)) {
+            let name = new_link(cluster, me, node)?;
             let port = crate::linux::Port::find(&name, 0);
             // It is here already if a node of this number was there before.
             if let (Ok(port), Some(seat)) = (port, self.seats.first_mut()) {
@@ -283,4 +269,16 @@ impl Supervisor {
             sleep(LOOK);
         }
     }
+}
+
+/// The interface of the only node here that leads to a node elsewhere.
+fn new_link(new: &Cluster, me: usize, to: usize) -> Result<String, String> {
+    let device = new.nodes.get(me).and_then(|node| node.links.get(to).cloned().flatten());
+    device.ok_or_else(|| {
+        format!(
+            "the file must name the interface of the link from {} to {}",
+            new.name_of(me),
+            new.name_of(to)
+        )
+    })
 }

@@ -134,8 +134,9 @@ impl Running {
     fn follow(&self, order: &Order) -> Result<(), String> {
         match &order.what {
             What::Join { link, twins } => {
-                for (element, link) in link_elements(order.node).iter().zip(link.iter().cycle()) {
-                    self.office.attach(element, link)?;
+                if let Some(link) = link {
+                    let attach = |element: &String| self.office.attach(element, link);
+                    link_elements(order.node).iter().try_for_each(attach)?;
                 }
                 self.office.add(order.node, twins, &order.others)?;
                 self.members(order)

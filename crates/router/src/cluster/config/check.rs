@@ -40,7 +40,7 @@ pub fn nodes(reader: &mut Reader, cluster: &mut Cluster, nodes: Vec<NodeText>, c
         reader.mistake(end, format!("a fly {radix} {columns} has {room} nodes, not {count}{unless}"));
     } else if nodes.len() < 2 {
         reader.mistake(end, "a cluster has at least two nodes");
-    } else if cluster.fly.is_none() && nodes.len() > MOST_NODES {
+    } else if nodes.len() > MOST_NODES {
         reader.mistake(end, format!("a full mesh has at most {MOST_NODES} nodes"));
     }
     let names: Vec<String> = names.into_iter().map(|(name, _)| name).collect();

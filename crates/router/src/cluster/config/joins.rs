@@ -12,9 +12,10 @@ pub fn count(node: &NodeText) -> usize {
     node.ports.as_ref().map_or(0, Vec::len)
 }
 
-/// Whether it is known where in the fly each node is: all are there, or they say it.
+/// Whether it is known where each node is. In a fly all are there, or they say it.
 pub fn are_placed(cluster: &Cluster, nodes: &[NodeText]) -> bool {
     match nodes.len() {
+        _ if cluster.fly.is_none() => true,
         count if count < cluster.room() => nodes.iter().all(|node| node.number.is_some()),
         count => count == cluster.room(),
     }
@@ -22,7 +23,7 @@ pub fn are_placed(cluster: &Cluster, nodes: &[NodeText]) -> bool {
 
 /// All nodes have as many ports, or those of a fly's first column have, and only these can be the control node.
 pub fn ports(reader: &mut Reader, cluster: &Cluster, nodes: &[NodeText], numbers: &[usize]) {
-    if cluster.fly.is_some() && !are_placed(cluster, nodes) {
+    if !are_placed(cluster, nodes) {
         return;
     }
     let with = |(node, number): (_, &usize)| cluster.has_lines(*number).then_some(node);
@@ -33,7 +34,7 @@ pub fn ports(reader: &mut Reader, cluster: &Cluster, nodes: &[NodeText], numbers
             (_, Some((true, _))) => "are candidates",
             _ => continue,
         };
-        let last = (0..cluster.room()).filter(|number| cluster.has_lines(*number)).count().saturating_sub(1);
+        let last = cluster.edge_nodes().saturating_sub(1);
         let message = format!("only nodes of the first column {what}: numbers 0 to {last}");
         reader.mistake(node.at.clone(), message);
     }

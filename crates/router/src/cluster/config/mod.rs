@@ -238,7 +238,12 @@ impl Cluster {
 
     /// Lines of all nodes that the cluster may come to have.
     pub fn all_lines(&self) -> usize {
-        (0..self.room()).filter(|node| self.has_lines(*node)).count() * self.ports()
+        self.edge_nodes() * self.ports()
+    }
+
+    /// Nodes with lines that the cluster may come to have.
+    pub fn edge_nodes(&self) -> usize {
+        (0..self.room()).filter(|node| self.has_lines(*node)).count()
     }
 
     /// All nodes that the cluster may come to have are numbered below this.
