@@ -9,6 +9,7 @@ mod devices;
 pub mod memory;
 pub mod pcap;
 mod port;
+pub mod ring;
 
 pub use devices::{Devices, NoDevices, OpenError, PoolSize};
 pub use port::{Claim, Limits, Link, Port, PortStats, Received, RxQueue, Sent, TxQueue};

@@ -21,12 +21,12 @@ fn any_device() -> Arc<dyn Devices> {
 /// What is wrong with a device's name, whatever devices there are.
 #[cfg(feature = "dpdk")]
 fn refuse(name: &str) -> Option<OpenError> {
-    dpdk::refuse_name(name)
+    io::ring::refuse(name).or_else(|| dpdk::refuse_name(name))
 }
 
 #[cfg(not(feature = "dpdk"))]
-fn refuse(_: &str) -> Option<OpenError> {
-    None
+fn refuse(name: &str) -> Option<OpenError> {
+    io::ring::refuse(name)
 }
 
 /// Mistakes and warnings that `run` with this many workers would show, as far as nothing must be opened for them.

@@ -10,6 +10,7 @@ pub use service::Service;
 use crate::words::counted;
 use graph::{Clock, Engine, Nanos, Options, Router, Tables};
 use io::Devices;
+use io::ring::WithRings;
 use lang::{Flat, SourceMap, render};
 use std::io::{IsTerminal, Write};
 use std::sync::Arc;
@@ -228,13 +229,16 @@ struct OurDevices {
     devices: Arc<dpdk::DpdkDevices>,
     #[cfg(not(feature = "dpdk"))]
     devices: Arc<io::NoDevices>,
+    /// The same, and rings.
+    all: Arc<WithRings>,
 }
 
 impl OurDevices {
     #[cfg(feature = "dpdk")]
     fn new(options: &RunOptions) -> OurDevices {
         let args = options.eal.clone();
-        OurDevices { devices: Arc::new(dpdk::DpdkDevices::new(dpdk::EalOptions { args })) }
+        let devices = Arc::new(dpdk::DpdkDevices::new(dpdk::EalOptions { args }));
+        OurDevices { all: Arc::new(WithRings::new(devices.clone())), devices }
     }
 
     #[cfg(not(feature = "dpdk"))]
@@ -244,11 +248,12 @@ impl OurDevices {
         }
         let help =
             "this program was built without DPDK: build it with `make build`, or use FromDump and ToDump";
-        OurDevices { devices: Arc::new(io::NoDevices::new(help)) }
+        let devices = Arc::new(io::NoDevices::new(help));
+        OurDevices { all: Arc::new(WithRings::new(devices.clone())), devices }
     }
 
     fn shared(&self) -> Arc<dyn Devices> {
-        self.devices.clone()
+        self.all.clone()
     }
 
     /// Closes everything; returns how many buffers had not come back.
@@ -256,9 +261,13 @@ impl OurDevices {
         #[cfg(feature = "dpdk")]
         {
             let heap = if self.devices.is_running() { 0 } else { self.devices.pool().in_use() };
+            self.all.stop();
             heap + self.devices.close()
         }
         #[cfg(not(feature = "dpdk"))]
-        self.devices.pool().in_use()
+        {
+            self.all.stop();
+            self.devices.pool().in_use()
+        }
     }
 }
