@@ -15,7 +15,7 @@ use super::places::{Place, places, twins};
 use super::seat::{Seat, cables};
 use super::supervisor::{END, LOOK, START, Supervisor, links};
 use super::tables::others;
-use super::text::{SWITCH, link_name};
+use super::text::{SWITCH, link_device};
 use crate::api::{client::Client, socket};
 use nix::sys::signal::Signal;
 use std::thread::sleep;
@@ -150,7 +150,7 @@ impl Supervisor {
             }
         }
         for seat in self.running(node) {
-            let link = cluster.are_joined(seat, node).then(|| link_name(cluster, seat, node));
+            let link = cluster.are_joined(seat, node).then(|| link_device(cluster, seat, node));
             let twins = if cluster.may_control(seat) { twins.to_vec() } else { Vec::new() };
             self.order(cluster, seat, node, What::Join { link, twins })?;
         }

@@ -27,7 +27,7 @@ impl Place {
     /// The names of all interfaces of the node, also of those that are made for it.
     pub fn devices(&self, cluster: &Cluster) -> Vec<String> {
         let links = cluster.members().into_iter().filter(|to| cluster.are_joined(self.node, *to));
-        let links = links.map(|to| text::link_name(cluster, self.node, to));
+        let links = links.filter_map(|to| text::link_interface(cluster, self.node, to));
         self.lines.iter().map(|port| port.name.clone()).chain(links).collect()
     }
 }

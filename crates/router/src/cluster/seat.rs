@@ -3,7 +3,7 @@
 use super::config::Cluster;
 use super::member::Member;
 use super::places::Place;
-use super::text::link_name;
+use super::text::link_interface;
 use crate::linux::{Namespaces, Port, Twins};
 use control::link::{change, connect, link};
 use control::netlink::make::VethEnd;
@@ -130,9 +130,11 @@ pub fn cables(cluster: &Cluster, seats: &mut [Seat]) -> io::Result<()> {
             if is_named || seat.laid.contains(&to) || !cluster.are_joined(from, to) {
                 continue;
             }
-            let names = [link_name(cluster, from, to), link_name(cluster, to, from)];
-            let end = VethEnd { name: &names[0], namespace: seat.namespaces.private() };
-            let other = VethEnd { name: &names[1], namespace: peer.namespaces.private() };
+            let names = [link_interface(cluster, from, to), link_interface(cluster, to, from)];
+            // Those that are no interfaces are there when both nodes are.
+            let [Some(one), Some(two)] = names else { continue };
+            let end = VethEnd { name: &one, namespace: seat.namespaces.private() };
+            let other = VethEnd { name: &two, namespace: peer.namespaces.private() };
             connect([&end, &other], cluster.laid_mtu())?;
             seat.laid.push(to);
         }

@@ -1,6 +1,7 @@
 //! The configuration of one node, as a Click text.
 
-use super::config::{Cluster, Named};
+use super::config::{Cluster, LinkType, Named};
+use crate::api::socket;
 use crate::linux::{Port, lookup};
 use std::fmt::Write;
 
@@ -31,11 +32,33 @@ pub fn tap(line: usize) -> String {
     format!("rbtwin{line}")
 }
 
-/// The name of the interface that leads to a node, within the namespace of its peer.
-pub fn link_name(cluster: &Cluster, node: usize, to: usize) -> String {
+/// The device that leads from a node to another.
+pub fn link_device(cluster: &Cluster, node: usize, to: usize) -> String {
+    link_interface(cluster, node, to).unwrap_or_else(|| ring(cluster, node, to))
+}
+
+/// The same if it is an interface of Linux, whose name is one in the node's namespace.
+pub fn link_interface(cluster: &Cluster, node: usize, to: usize) -> Option<String> {
     let node_of = |number: usize| cluster.nodes.get(number);
     let device = node_of(node).and_then(|node| node.links.get(to).cloned().flatten());
-    device.unwrap_or_else(|| format!("to-{}", node_of(to).map_or("", |to| &to.name)))
+    let laid = || format!("to-{}", node_of(to).map_or("", |to| &to.name));
+    device.or_else(|| (cluster.link_type == LinkType::Veth).then(laid))
+}
+
+/// The ring between two nodes, as both call it.
+fn ring(cluster: &Cluster, node: usize, to: usize) -> String {
+    let (low, high) = (node.min(to), node.max(to));
+    let file = format!("cluster-{}-{low}-{high}.ring", cluster.name);
+    let path = socket::directory().unwrap_or_default().join(file);
+    format!("ring:{},mtu={}", path.display(), cluster.laid_mtu())
+}
+
+/// A device as an argument, with quotes where it has commas.
+fn argument(device: &str) -> String {
+    if !device.contains(',') {
+        return device.to_owned();
+    }
+    format!("\"{}\"", device.replace('\\', r"\\").replace('"', "\\\""))
 }
 
 /// The configuration of node number `node` in its life number `incarnation`. `lines` are its own lines, as they were found.
@@ -65,7 +88,7 @@ pub fn text(cluster: &Cluster, node: usize, incarnation: u8, lines: &[Port]) -> 
     for (i, peer) in peers.iter().enumerate() {
         let (what, device) = match name(cluster, *peer) {
             "" => (format!("node {peer}, which is not there yet"), LATER.to_owned()),
-            name => (name.to_owned(), link_name(cluster, node, *peer)),
+            name => (name.to_owned(), argument(&link_device(cluster, node, *peer))),
         };
         let [from, to] = link_elements(*peer);
         let _ = write!(
@@ -230,6 +253,29 @@ mod tests {
                 "StaticThreadSched(cluster 0, from0 0, from1 0, from3 0, from4 0, from5 0, from6 0, from7 0)";
             assert_eq!(text.contains(bound), workers > 1, "{text}");
             assert_eq!(text.contains("DPDKInfo(SPARE 20000);"), workers > 1, "{text}");
+        }
+    }
+
+    #[test]
+    fn links_may_be_rings() {
+        let file = concat!(env!("CARGO_MANIFEST_DIR"), "/../../deploy/cluster.toml");
+        let mut cluster = Cluster::load(file.as_ref()).unwrap();
+        cluster.link_type = LinkType::Ring;
+        cluster.nodes[2].links[0] = Some("eth9".to_owned());
+        let directory = socket::directory().unwrap_or_default();
+        for node in 0..4 {
+            let text = text(&cluster, node, 15, &[Port::idle("eth1", [2, 0, 0, 0, 0, 1])]);
+            Configuration::of_text("node", text.clone()).unwrap().check_elements(1).unwrap();
+            for peer in (0..4).filter(|peer| *peer != node) {
+                let (low, high) = (node.min(peer), node.max(peer));
+                let ring = format!("ring:{}/cluster-rb4-{low}-{high}.ring,mtu=1522", directory.display());
+                let device = match [node, peer] {
+                    [2, 0] => "eth9".to_owned(),
+                    _ => format!("\"{ring}\""),
+                };
+                assert!(text.contains(&format!("from{peer} :: FromDPDKDevice({device}, PROMISC")), "{text}");
+                assert!(text.contains(&format!("to{peer} :: ToDPDKDevice({device});")), "{text}");
+            }
         }
     }
 

@@ -2,7 +2,7 @@
 //! the control node, and frames on lines, links and twins, which are ports in memory.
 
 use super::config::Cluster;
-use super::text::{link_name, tap, text};
+use super::text::{link_device, tap, text};
 use crate::config::Configuration;
 use crate::linux::{self, Port};
 use control::netlink::{Action, Hop, Hops, Kind, LOCAL_TABLE, Link, MAIN_TABLE, Message, Neighbour, Route};
@@ -84,7 +84,7 @@ impl Site {
         let text = text(cluster, node, 1, &[port(node)]);
         let Configuration { flat, .. } = Configuration::of_text("node", text).unwrap();
         let mut names = vec![port(node).name];
-        names.extend((0..NODES).filter(|to| *to != node).map(|to| link_name(cluster, node, to)));
+        names.extend((0..NODES).filter(|to| *to != node).map(|to| link_device(cluster, node, to)));
         names.extend((0..NODES).map(|line| format!("tap:{}", tap(line))));
         let names: Vec<&str> = names.iter().map(String::as_str).collect();
         let limits = io::Limits { rx_queues: 1, tx_queues: 1 };
@@ -181,7 +181,7 @@ impl World {
             }
             for from in 0..NODES {
                 for to in (0..NODES).filter(|to| *to != from) {
-                    let names = [link_name(&self.cluster, from, to), link_name(&self.cluster, to, from)];
+                    let names = [link_device(&self.cluster, from, to), link_device(&self.cluster, to, from)];
                     for frame in self.sites[from].port(&names[0]).sent() {
                         self.sites[to].inject(&names[1], &frame);
                     }

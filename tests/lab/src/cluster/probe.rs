@@ -19,6 +19,8 @@ const LAST: Duration = Duration::from_secs(1);
 const PORT: u16 = 9000;
 /// So much of a pause that was too long a sender makes up for.
 const MADE_UP: Duration = Duration::from_millis(1);
+/// How often a receiver looks when there is nothing: to wake up for each packet would take a good part of a processor.
+const LOOK: Duration = Duration::from_millis(2);
 /// Octets that a receiver may hold while it does not run.
 const BUFFER: usize = 16 << 20;
 
@@ -62,9 +64,7 @@ impl Probe {
         let open =
             |address: String| UdpSocket::bind(&address).cannot(|| format!("open a socket at {address}"));
         let receiving = to.inside(|| open(format!("0.0.0.0:{port}")))?;
-        receiving
-            .set_read_timeout(Some(Duration::from_millis(50)))
-            .cannot(|| "set a time limit".to_owned())?;
+        receiving.set_nonblocking(true).cannot(|| "keep a socket from waiting".to_owned())?;
         setsockopt(&receiving, sockopt::RcvBufForce, &BUFFER).cannot(|| "enlarge a socket".to_owned())?;
         let sending = from.inside(|| open("0.0.0.0:0".to_owned()))?;
         sending.connect((address, port)).cannot(|| format!("connect to {address}"))?;
@@ -136,10 +136,11 @@ fn receive(socket: &UdpSocket, stop: &AtomicBool) -> Vec<u64> {
         if stopped.is_none() && stop.load(Ordering::Relaxed) {
             stopped = Some(Instant::now());
         }
-        if let Ok(length) = socket.recv(&mut buffer)
-            && let Some(number) = buffer[..length].first_chunk()
-        {
-            arrived.push(u64::from_be_bytes(*number));
+        match socket.recv(&mut buffer) {
+            Ok(length) => {
+                arrived.extend(buffer[..length].first_chunk().map(|number| u64::from_be_bytes(*number)));
+            }
+            Err(_) => thread::sleep(LOOK),
         }
     }
     arrived

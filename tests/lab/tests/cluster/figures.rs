@@ -24,6 +24,9 @@ const CALM: Duration = Duration::from_millis(500);
 /// The aim.
 const GAP: Duration = Duration::from_millis(50);
 
+/// What the links are: `veth` or `ring`.
+const LINKS: &str = "CLUSTER_LINKS";
+
 /// A number that the environment may give.
 fn number<T: FromStr + Display>(name: &str, usual: T) -> T {
     let number = env::var(name).ok().and_then(|text| text.parse().ok()).unwrap_or(usual);
@@ -34,13 +37,18 @@ fn number<T: FromStr + Display>(name: &str, usual: T) -> T {
 /// A cluster whose lines a probe fills to 70 %, more than fits the direct link, and a probe's packets a second. At less than
 /// 50 % everything goes directly.
 fn stage() -> Result<(Stage, u32)> {
+    let links = env::var(LINKS).unwrap_or_else(|_| "veth".to_owned());
+    println!("{LINKS}={links}");
     let (rate, hello) = (number("CLUSTER_RATE", 10_000), number("CLUSTER_HELLO", 10));
     let line = u64::from(rate * ON_LINE * 8) * 100 / number("CLUSTER_LOAD", 70).max(1);
     let of_each = match number("CLUSTER_BUFFERS", 0) {
         0 => String::new(),
         buffers => format!("buffers = {buffers}\n"),
     };
-    let stage = Stage::of_nodes(&format!("line_rate = '{line}'\nhello = '{hello}ms'\n"), &of_each)?;
+    let stage = Stage::of_nodes(
+        &format!("line_rate = '{line}'\nhello = '{hello}ms'\nlink_type = '{links}'\n"),
+        &of_each,
+    )?;
     stage.wait_for_all_pings()?;
     stage.wait_for_all_links()?;
     Ok((stage, rate))

@@ -103,6 +103,7 @@ fn settings(old: &Cluster, new: &Cluster) -> Vec<String> {
         ("control", old.name_of(old.control) == new.name_of(new.control)),
         ("line_rate", old.line_rate == new.line_rate),
         ("link_rate", old.link_rate == new.link_rate),
+        ("link_type", old.link_type.name() == new.link_type.name()),
         ("order", old.order.name() == new.order.name()),
         ("class", old.classes == new.classes),
         ("policy", old.policy.name() == new.policy.name()),

@@ -25,7 +25,7 @@ mod tests;
 
 pub use changes::Changes;
 pub use etcd::{Etcd, endpoint, parts};
-pub use words::{Address, Named, Order, Policy};
+pub use words::{Address, LinkType, Named, Order, Policy};
 
 use crate::config::Reported;
 use crate::linux::Extras;
@@ -49,6 +49,8 @@ pub struct Cluster {
     pub line_rate: u64,
     /// What each internal link carries, in bits per second; 0 = what every matrix needs.
     pub link_rate: u64,
+    /// What links are that are laid here.
+    pub link_type: LinkType,
     /// Links that carry something else, both ways: the numbers of the nodes at their ends, the lower one first.
     pub rates: BTreeMap<(usize, usize), u64>,
     /// What order packets are kept in.

@@ -1,7 +1,7 @@
 //! From the text to values, each with its place where the later checks need that.
 
 use super::words::{Named, duration, mac, rate, topology};
-use super::{Address, Cluster, Line, Order, Policy, check, class, etcd};
+use super::{Address, Cluster, Line, LinkType, Order, Policy, check, class, etcd};
 use crate::cli::{MOST_WORKERS, processors};
 use crate::linux::ReversePath;
 use crate::toml_file::{Reader, Value};
@@ -12,11 +12,12 @@ use std::time::Duration;
 use toml::de::DeTable;
 
 const TABLES: [&str; 4] = ["cluster", "class", "node", "etcd"];
-const CLUSTER: [&str; 16] = [
+const CLUSTER: [&str; 17] = [
     "name",
     "control",
     "line_rate",
     "link_rate",
+    "link_type",
     "order",
     "policy",
     "hello",
@@ -138,6 +139,7 @@ fn general(reader: &mut Reader, value: &Value<'_>, cluster: &mut Cluster) -> Opt
             "control" => control = word(reader, "control", value),
             "line_rate" => cluster.line_rate = reader.word("line_rate", value, rate).unwrap_or(0),
             "link_rate" => cluster.link_rate = reader.word("link_rate", value, rate).unwrap_or(0),
+            "link_type" => cluster.link_type = named::<LinkType>(reader, "link_type", value),
             "order" => cluster.order = named::<Order>(reader, "order", value),
             "policy" => cluster.policy = named::<Policy>(reader, "policy", value),
             "hello" => cluster.hello = reader.word("hello", value, hello).unwrap_or_default(),

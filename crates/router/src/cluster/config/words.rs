@@ -34,6 +34,16 @@ pub enum Policy {
     FlowHash,
 }
 
+/// What the links between nodes of one machine are that the file names no interfaces for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum LinkType {
+    /// Pairs of interfaces of Linux.
+    #[default]
+    Veth,
+    /// Shared memory ([`io::ring`]).
+    Ring,
+}
+
 /// A type whose values have names.
 pub trait Named: Copy + PartialEq + 'static {
     /// All values with their names.
@@ -61,6 +71,10 @@ impl Named for Policy {
         ("vlb", Policy::Vlb),
         ("flow-hash", Policy::FlowHash),
     ];
+}
+
+impl Named for LinkType {
+    const ALL: &'static [(&'static str, LinkType)] = &[("veth", LinkType::Veth), ("ring", LinkType::Ring)];
 }
 
 /// An address and the length of its network's prefix.

@@ -48,6 +48,7 @@ fn the_least_that_must_be_said() {
         control: 1,
         line_rate: 1_000_000_000,
         link_rate: 0,
+        link_type: LinkType::Veth,
         rates: BTreeMap::new(),
         order: Order::Strict,
         classes: Vec::new(),
@@ -89,6 +90,7 @@ fn mistakes_in_settings() {
 name = 'a b'
 line_rate = '10 G'
 link_rate = 7
+link_type = 'vet'
 control = 'c'
 order = 'stirct'
 policy = 'x'
@@ -110,28 +112,29 @@ ports = [{ name = 'a/b', device = 'eth1', address = ['192.0.2.1'], mac = '01:00:
         "c.toml:2:8: error: `name` is 1 to 12 letters and digits, perhaps with `-` between them",
         "c.toml:3:13: error: `line_rate` is a rate in bits per second, from 8k to 100T, such as 10G or 2.5M",
         "c.toml:4:13: error: `link_rate` is a string, not an integer",
-        "c.toml:5:11: error: no node `c`",
-        "c.toml:6:9: error: no order `stirct`; did you mean `strict`?",
-        "c.toml:7:10: error: no policy `x`",
-        "c.toml:8:9: error: `hello` is a time from 1ms to 1s, such as 5ms",
-        "c.toml:9:7: error: `mtu` is a whole number from 576 to 9000",
-        "c.toml:10:10: error: `listen` is an address and a port such as 192.0.2.1:7400",
-        "c.toml:11:7: error: `rpf` is strict, loose or off",
-        "c.toml:12:16: error: `count_routes` is true or false, not an integer",
-        "c.toml:13:1: error: no setting of a cluster `linerate`; did you mean `line_rate`?",
-        "c.toml:15:8: error: `name` is 1 to 12 letters and digits, perhaps with `-` between them",
-        "c.toml:16:10: error: this port lacks `name`",
-        "c.toml:16:12: error: no setting of a port `nam`; did you mean `name`?",
-        "c.toml:16:33: error: `0000:3b:00.0` is a PCI device; ports of a cluster are interfaces of Linux",
-        "c.toml:16:51: error: `a port` is a table, not an integer",
-        "c.toml:17:1: error: all nodes have as many ports: 1, not 2",
-        "c.toml:14:1: note: as this one",
-        "c.toml:19:19: error: no interface of Linux can be called `a/b`",
-        "c.toml:19:54: error: `address` is a list, each an address with the length of its prefix, such as 192.0.2.1/24",
-        "c.toml:19:74: error: `mac` is an Ethernet address of one interface, such as 02:00:00:00:00:01",
-        "c.toml:19:121: error: device `eth1` is given twice",
-        "c.toml:19:35: note: first here",
-        "c.toml:20:2: error: no table `nodes`; did you mean `node`?",
+        "c.toml:5:13: error: no link_type `vet`; did you mean `veth`?",
+        "c.toml:6:11: error: no node `c`",
+        "c.toml:7:9: error: no order `stirct`; did you mean `strict`?",
+        "c.toml:8:10: error: no policy `x`",
+        "c.toml:9:9: error: `hello` is a time from 1ms to 1s, such as 5ms",
+        "c.toml:10:7: error: `mtu` is a whole number from 576 to 9000",
+        "c.toml:11:10: error: `listen` is an address and a port such as 192.0.2.1:7400",
+        "c.toml:12:7: error: `rpf` is strict, loose or off",
+        "c.toml:13:16: error: `count_routes` is true or false, not an integer",
+        "c.toml:14:1: error: no setting of a cluster `linerate`; did you mean `line_rate`?",
+        "c.toml:16:8: error: `name` is 1 to 12 letters and digits, perhaps with `-` between them",
+        "c.toml:17:10: error: this port lacks `name`",
+        "c.toml:17:12: error: no setting of a port `nam`; did you mean `name`?",
+        "c.toml:17:33: error: `0000:3b:00.0` is a PCI device; ports of a cluster are interfaces of Linux",
+        "c.toml:17:51: error: `a port` is a table, not an integer",
+        "c.toml:18:1: error: all nodes have as many ports: 1, not 2",
+        "c.toml:15:1: note: as this one",
+        "c.toml:20:19: error: no interface of Linux can be called `a/b`",
+        "c.toml:20:54: error: `address` is a list, each an address with the length of its prefix, such as 192.0.2.1/24",
+        "c.toml:20:74: error: `mac` is an Ethernet address of one interface, such as 02:00:00:00:00:01",
+        "c.toml:20:121: error: device `eth1` is given twice",
+        "c.toml:20:35: note: first here",
+        "c.toml:21:2: error: no table `nodes`; did you mean `node`?",
     ];
     assert_eq!(mistakes(text), expected);
 }
