@@ -27,6 +27,7 @@ mod pins;
 mod plan;
 mod program;
 mod report;
+mod rings;
 mod telemetry;
 mod trace;
 mod trace6;
@@ -229,6 +230,7 @@ fn values(
         Group::Load => paced::load(bench, sweep_patience(args)),
         Group::Latency => paced::latency(bench, others_patience(args)),
         Group::Cores => cores::measure_all(bench, others_patience(args)),
+        Group::Rings => rings::measure_all(bench, others_patience(args)),
         Group::Cluster => cluster::measure_all(bench.root, others_patience(args).pairs),
         Group::Lookups => lookups::ipv4(&wish),
         Group::Lookups6 => lookups::ipv6(&wish),

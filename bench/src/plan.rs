@@ -53,6 +53,8 @@ pub enum Group {
     Latency,
     /// Queues shared and not, packets that change cores and that do not
     Cores,
+    /// Frames from one process to another by our ring, next to net_memif
+    Rings,
     /// IPv4 lookups alone, next to rte_fib and rte_lpm
     Lookups,
     /// IPv6 lookups alone, next to rte_fib6
@@ -287,7 +289,7 @@ pub fn plans(group: Group) -> Vec<Plan> {
             IO_MORE.map(plan).to_vec()
         }
         // They have ways of their own.
-        Group::Batching | Group::Load | Group::Latency | Group::Cores => Vec::new(),
+        Group::Batching | Group::Load | Group::Latency | Group::Cores | Group::Rings => Vec::new(),
         Group::Lookups | Group::Lookups6 | Group::Cluster | Group::Others => Vec::new(),
         Group::Workers => swept(&[1, 2], |plan, workers| Plan { workers, ..plan }),
     }

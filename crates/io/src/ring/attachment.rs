@@ -141,7 +141,7 @@ fn found(path: &Path, file: &File, wish: Geometry) -> Result<Memory, OpenError> 
         let message = format!("ring {path}: the other end is of another version");
         return Err(OpenError::new(message, "run the same version on both sides"));
     };
-    let (has, wants) = (memory.geometry().slot_bytes, wish.slot_bytes);
+    let (has, wants) = (memory.geometry().longest(), wish.longest());
     if has != wants {
         let message =
             format!("ring {path}: the other end takes frames of up to {has} bytes, this one {wants}");
@@ -287,7 +287,7 @@ mod tests {
         let longer = Attachment::take(&ring, Geometry { slots: 4, slot_bytes: 192 }).unwrap_err();
         assert_eq!(
             longer.message,
-            format!("ring {}: the other end takes frames of up to 128 bytes, this one 192", ring.display())
+            format!("ring {}: the other end takes frames of up to 124 bytes, this one 188", ring.display())
         );
     }
 }

@@ -4,7 +4,7 @@
 //!      0  magic, version, slots, bytes of a slot
 //!     64  state of side 0        128  state of side 1
 //!    256  from side 0: produced, 384: consumed         512  from side 1: produced, 640: consumed
-//!   4096  lengths from side 0, lengths from side 1, frames from side 0, frames from side 1
+//!   4096  slots from side 0, slots from side 1; each the length of a frame and the frame
 //! ```
 //!
 //! Numbers are 32 bits in the machine's own order: both ends are on one machine. No pointer or offset is kept there.
@@ -43,7 +43,7 @@ impl Side {
 pub struct Geometry {
     /// Frames that can be under way in each direction: a power of two.
     pub slots: u32,
-    /// Bytes of the longest frame, a multiple of [`LINE`].
+    /// Bytes of a slot, a multiple of [`LINE`].
     pub slot_bytes: u32,
 }
 
@@ -51,7 +51,10 @@ pub struct Geometry {
 pub const LINE: u32 = 64;
 /// Frames under way in each direction, at most.
 pub const MOST_SLOTS: u32 = 1 << 15;
-/// Bytes of a frame, at most.
+/// What a slot has before its frame: the length. There, so that the ends never write and read the same cache line for different
+/// frames; and short, so that the shortest frame and its length are in one.
+const LENGTH: usize = size_of::<u32>();
+/// Bytes of a slot, at most.
 pub const MOST_BYTES: u32 = 1 << 16;
 
 /// What begins the memory of a ring of any version.
@@ -63,17 +66,27 @@ const SLOT_BYTES: usize = 12;
 const STATES: usize = 64;
 const WORDS: usize = 256;
 const CONSUMED: usize = 128;
-const LENGTHS: usize = 4096;
+const FRAMES: usize = 4096;
 
 impl Geometry {
-    /// Bytes in all.
-    pub fn bytes(self) -> usize {
-        self.frames() + 2 * self.slots as usize * self.slot_bytes as usize
+    /// For frames of so many bytes.
+    pub fn for_frames(slots: u32, bytes: u32) -> Geometry {
+        let slot_bytes = (bytes + LENGTH as u32).next_multiple_of(LINE).min(MOST_BYTES - LINE);
+        // An odd number of cache lines apart they lie in all sets of a cache.
+        Geometry {
+            slots,
+            slot_bytes: if slot_bytes / LINE % 2 == 0 { slot_bytes + LINE } else { slot_bytes },
+        }
     }
 
-    /// Where frames begin.
-    fn frames(self) -> usize {
-        LENGTHS + 2 * self.slots as usize * size_of::<u32>()
+    /// Bytes of the longest frame.
+    pub fn longest(self) -> usize {
+        self.slot_bytes as usize - LENGTH
+    }
+
+    /// Bytes in all.
+    pub fn bytes(self) -> usize {
+        FRAMES + 2 * self.slots as usize * self.slot_bytes as usize
     }
 
     /// Whether there can be such a ring.
@@ -167,13 +180,13 @@ impl Memory {
     /// The length of the frame in a slot that a side fills.
     #[inline]
     pub fn length(&self, from: Side, slot: u32) -> &AtomicU32 {
-        self.word(LENGTHS + self.index(from, slot) * size_of::<u32>())
+        self.word(self.offset(from, slot))
     }
 
     /// Puts a frame into a slot. False if it is too long.
     #[inline]
     pub fn write(&self, from: Side, slot: u32, frame: &[u8]) -> bool {
-        if frame.len() > self.geometry.slot_bytes as usize {
+        if frame.len() > self.geometry.longest() {
             return false;
         }
         let into = self.frame(from, slot);
@@ -187,7 +200,7 @@ impl Memory {
     /// Takes the frame out of a slot: as many bytes as `frame` has. False if no slot has so many.
     #[inline]
     pub fn read(&self, from: Side, slot: u32, frame: &mut [u8]) -> bool {
-        if frame.len() > self.geometry.slot_bytes as usize {
+        if frame.len() > self.geometry.longest() {
             return false;
         }
         let out_of = self.frame(from, slot);
@@ -196,25 +209,55 @@ impl Memory {
         true
     }
 
-    /// The number of a slot among those of both directions.
+    /// Asks for the memory of a frame that is going to be written: the other end had it last.
     #[inline]
-    fn index(&self, from: Side, slot: u32) -> usize {
-        let slots = self.geometry.slots;
-        (slots * from as u32 + (slot & (slots - 1))) as usize
+    pub fn expect_write(&self, from: Side, slot: u32, bytes: usize) {
+        #[cfg(target_arch = "x86_64")]
+        for line in self.lines(from, slot, bytes) {
+            // SAFETY: a prefetch changes nothing, and processors without this one take it for no operation.
+            unsafe {
+                std::arch::asm!("prefetchw [{}]", in(reg) line, options(nostack, preserves_flags, readonly));
+            }
+        }
+    }
+
+    /// Asks for the memory of a frame that is going to be read.
+    #[inline]
+    pub fn expect_read(&self, from: Side, slot: u32, bytes: usize) {
+        #[cfg(target_arch = "x86_64")]
+        for line in self.lines(from, slot, bytes) {
+            use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
+            // SAFETY: a prefetch changes nothing.
+            unsafe { _mm_prefetch(line.cast::<i8>(), _MM_HINT_T0) };
+        }
+    }
+
+    /// The cache lines of a frame and its length.
+    #[inline]
+    fn lines(&self, from: Side, slot: u32, bytes: usize) -> impl Iterator<Item = *mut u8> {
+        let start = self.map.as_mut_ptr().wrapping_add(self.offset(from, slot));
+        let bytes = (LENGTH + bytes).min(self.geometry.slot_bytes as usize);
+        (0..bytes).step_by(LINE as usize).map(move |at| start.wrapping_add(at))
+    }
+
+    /// Where a slot begins.
+    #[inline]
+    fn offset(&self, from: Side, slot: u32) -> usize {
+        let Geometry { slots, slot_bytes } = self.geometry;
+        FRAMES + (slots * from as u32 + (slot & (slots - 1))) as usize * slot_bytes as usize
     }
 
     #[inline]
     fn frame(&self, from: Side, slot: u32) -> *mut u8 {
-        let at = self.geometry.frames() + self.index(from, slot) * self.geometry.slot_bytes as usize;
-        // SAFETY: `index` is below twice the number of slots, and the map is as long as the geometry says.
-        unsafe { self.map.as_mut_ptr().add(at) }
+        // SAFETY: there are twice as many slots as the geometry says, of which this is one, and the map is as long as it says.
+        unsafe { self.map.as_mut_ptr().add(self.offset(from, slot) + LENGTH) }
     }
 
     /// The number at an offset, which is a multiple of four within the map.
     #[inline]
     fn word(&self, at: usize) -> &AtomicU32 {
         debug_assert!(at.is_multiple_of(4) && at + 4 <= self.map.len());
-        // SAFETY: offsets are constants below 4096, or of lengths, which lie within the map as long as the geometry says. A map begins
+        // SAFETY: offsets are constants below 4096, or of slots, which lie within the map as long as the geometry says. A map begins
         // at a page, so that they are aligned; it lives as long as the reference, and words are used as atomic numbers only.
         unsafe { AtomicU32::from_ptr(self.map.as_mut_ptr().add(at).cast()) }
     }
@@ -231,12 +274,12 @@ mod tests {
         let ours = Memory::make(&file, geometry).unwrap();
         let theirs = Memory::open(&file).unwrap().unwrap();
         assert_eq!(theirs.geometry(), geometry);
-        assert_eq!(file.metadata().unwrap().len(), 4096 + 2 * 4 * (4 + 128));
+        assert_eq!(file.metadata().unwrap().len(), 4096 + 2 * 4 * 128);
         let mut number = 0;
         for side in Side::BOTH {
             for slot in 0..4 {
                 number += 1;
-                assert!(ours.write(side, slot, &[number; 128]));
+                assert!(ours.write(side, slot, &[number; 124]));
                 ours.length(side, slot).store(number.into(), Ordering::Relaxed);
             }
             number += 1;
@@ -245,13 +288,13 @@ mod tests {
                 .for_each(|word| word.store(number.into(), Ordering::Relaxed));
         }
         let read = |side, slot| {
-            let mut frame = [0; 128];
+            let mut frame = [0; 124];
             assert!(theirs.read(side, slot, &mut frame) && frame.iter().all(|byte| *byte == frame[0]));
             (u32::from(frame[0]), theirs.length(side, slot).load(Ordering::Relaxed))
         };
         assert_eq!([0, 1, 2, 3].map(|slot| read(Side::First, slot)), [(1, 1), (2, 2), (3, 3), (4, 4)]);
         assert_eq!([0, 1, 2, 3].map(|slot| read(Side::Second, slot)), [(6, 6), (7, 7), (8, 8), (9, 9)]);
-        assert!(!ours.write(Side::First, 0, &[0; 129]) && !ours.read(Side::First, 0, &mut [0; 129]));
+        assert!(!ours.write(Side::First, 0, &[0; 125]) && !ours.read(Side::First, 0, &mut [0; 125]));
         assert_eq!(Side::BOTH.map(|side| theirs.consumed(side).load(Ordering::Relaxed)), [5, 10]);
     }
 

@@ -26,7 +26,7 @@ mod tests;
 
 use crate::devices::OpenError;
 use crate::port::{Claim, Limits};
-use memory::{Geometry, LINE, MOST_BYTES, MOST_SLOTS};
+use memory::{Geometry, MOST_SLOTS};
 use std::path::PathBuf;
 
 /// One queue each way: a ring has one who fills it and one who reads it.
@@ -81,13 +81,7 @@ impl Name {
             0 => SLOTS,
             wished => u32::from(wished).next_power_of_two().min(MOST_SLOTS),
         };
-        let frame = u32::from(self.mtu(claim)) + FRAME_EXTRA;
-        let slot_bytes = frame.next_multiple_of(LINE).min(MOST_BYTES);
-        // Frames an odd number of cache lines apart lie in all sets of a cache.
-        Geometry {
-            slots,
-            slot_bytes: if slot_bytes / LINE % 2 == 0 { slot_bytes + LINE } else { slot_bytes },
-        }
+        Geometry::for_frames(slots, u32::from(self.mtu(claim)) + FRAME_EXTRA)
     }
 }
 

@@ -8,6 +8,7 @@ mod figures;
 mod fly;
 mod growth;
 mod page;
+mod rings;
 mod vlans;
 
 use std::path::Path;
