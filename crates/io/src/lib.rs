@@ -1,4 +1,4 @@
-//! How packets enter and leave: ports, their queues, memory and pcap back ends.
+//! How packets enter and leave: ports, their queues, rings between processes, memory and pcap back ends.
 //!
 //! A [`Port`] is a device with receive and transmit queues. Each queue is handed out once, as an owned value, so that
 //! exactly one worker uses it ("one core per queue"). [`Devices`] is where elements get ports from: they *claim* what

@@ -71,12 +71,9 @@ const FRAMES: usize = 4096;
 impl Geometry {
     /// For frames of so many bytes.
     pub fn for_frames(slots: u32, bytes: u32) -> Geometry {
-        let slot_bytes = (bytes + LENGTH as u32).next_multiple_of(LINE).min(MOST_BYTES - LINE);
+        let lines = (bytes + LENGTH as u32).div_ceil(LINE).min(MOST_BYTES / LINE - 1);
         // An odd number of cache lines apart they lie in all sets of a cache.
-        Geometry {
-            slots,
-            slot_bytes: if slot_bytes / LINE % 2 == 0 { slot_bytes + LINE } else { slot_bytes },
-        }
+        Geometry { slots, slot_bytes: (lines | 1) * LINE }
     }
 
     /// Bytes of the longest frame.
