@@ -1,16 +1,16 @@
-//! What Linux counts of a host: `/proc/net/snmp`.
+//! What Linux counts of a host: `/proc/net/snmp` and `/proc/net/netstat`.
 
 use crate::netns::Namespace;
 use crate::{Context, Error, Result};
 
-/// The counter of this name of this protocol, say `Icmp` and `InRedirects`.
+/// The counter of this name of this protocol, say `Icmp` and `InRedirects`, or `TcpExt` and `TCPFastRetrans`.
 ///
 /// # Errors
-/// If the file cannot be read, or has no such counter.
+/// If the files cannot be read, or have no such counter.
 pub fn counter(host: &Namespace, protocol: &str, name: &str) -> Result<u64> {
-    let text = host.run("cat", &["/proc/net/snmp"])?;
+    let text = host.run("cat", &["/proc/net/snmp", "/proc/net/netstat"])?;
     let value = find(&text, protocol, name)
-        .ok_or_else(|| Error::new(format!("/proc/net/snmp has no {name} of {protocol}")))?;
+        .ok_or_else(|| Error::new(format!("Linux has no counter {name} of {protocol}")))?;
     value.parse().cannot(|| format!("read {name} of {protocol}: {value}"))
 }
 

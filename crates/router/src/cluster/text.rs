@@ -48,7 +48,7 @@ pub fn link_interface(cluster: &Cluster, node: usize, to: usize) -> Option<Strin
 /// The ring between two nodes, as both call it.
 fn ring(cluster: &Cluster, node: usize, to: usize) -> String {
     let (low, high) = (node.min(to), node.max(to));
-    let file = format!("cluster-{}-{low}-{high}.ring", cluster.name);
+    let file = format!("cluster-{}.{low}-{high}.ring", cluster.name);
     let path = socket::directory().unwrap_or_default().join(file);
     format!("ring:{},mtu={}", path.display(), cluster.laid_mtu())
 }
@@ -268,7 +268,7 @@ mod tests {
             Configuration::of_text("node", text.clone()).unwrap().check_elements(1).unwrap();
             for peer in (0..4).filter(|peer| *peer != node) {
                 let (low, high) = (node.min(peer), node.max(peer));
-                let ring = format!("ring:{}/cluster-rb4-{low}-{high}.ring,mtu=1522", directory.display());
+                let ring = format!("ring:{}/cluster-rb4.{low}-{high}.ring,mtu=1522", directory.display());
                 let device = match [node, peer] {
                     [2, 0] => "eth9".to_owned(),
                     _ => format!("\"{ring}\""),

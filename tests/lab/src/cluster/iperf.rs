@@ -36,6 +36,17 @@ pub fn between_all_pairs(stage: &Stage, arguments: &[&str]) -> Result<Vec<Value>
     })
 }
 
+/// A server on one host, and a client on another with these arguments; its report. The hosts need not be joined by the cluster.
+///
+/// # Errors
+/// If iperf3 cannot be run, or complains.
+pub fn between(stage: &Stage, from: usize, to: usize, arguments: &[&str]) -> Result<Value> {
+    let words = ["-s", "-1", "--forceflush", "-p", &(PORT + from).to_string()].map(str::to_owned);
+    let mut server = Process::start(&stage.hosts[to], "server", "iperf3", &words, stage.directory.path())?;
+    server.wait_for_line("Server listening", LIMIT)?;
+    client(stage, from, to, arguments)
+}
+
 fn client(stage: &Stage, from: usize, to: usize, arguments: &[&str]) -> Result<Value> {
     let (address, port) = (Stage::host_address(to), (PORT + from).to_string());
     let words = ["-c", &address, "-p", &port, "-J", "--connect-timeout", "10000"];

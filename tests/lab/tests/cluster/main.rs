@@ -9,6 +9,7 @@ mod fly;
 mod growth;
 mod page;
 mod rings;
+mod tcp;
 mod vlans;
 
 use std::path::Path;

@@ -37,7 +37,7 @@ fn nodes_joined_by_rings_are_one_router() -> Result<()> {
 
 /// Rings of a cluster of this name.
 fn files(name: &str) -> Result<usize> {
-    let start = format!("cluster-{name}-");
+    let start = format!("cluster-{name}.");
     let entries = fs::read_dir("/run/routebricks").map_err(|e| lab::Error::new(e.to_string()))?;
     let names = entries.flatten().filter_map(|entry| entry.file_name().into_string().ok());
     Ok(names.filter(|file| file.starts_with(&start) && file.ends_with(".ring")).count())
