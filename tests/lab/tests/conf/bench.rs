@@ -2,13 +2,20 @@
 
 use std::fs;
 use std::net::Ipv6Addr;
+use std::process::Command;
+use std::time::Duration;
 
 use lab::packets::{ETHERTYPE_IP, Ip, Mac, UDP, ethernet};
 use lab::packets6::{ETHERTYPE_IP6, Ip6};
 use lab::pcap_ports::Input;
+use lab::process::Process;
+use lab::routebricks::{binary, conf};
 use lab::{Context, Error, Result, pcap_ports, trace};
 
 use crate::{A, B, datagram, losses, run, sorted};
+
+/// How long a router may take to start or end.
+const LIMIT: Duration = Duration::from_secs(30);
 
 #[test]
 pub fn what_comes_in_goes_out() -> Result<()> {
@@ -203,5 +210,32 @@ pub fn a_path_through_an_ipv6_router() -> Result<()> {
         let lost: u64 = outcome.lost.values().sum();
         assert_eq!(lost, (frames.len() - expected.len()) as u64, "{:?}", outcome.lost);
     }
+    Ok(())
+}
+
+/// One process sends to another until that is ended; what it counts is what it received, and both books balance.
+#[test]
+pub fn frames_cross_a_ring() -> Result<()> {
+    let directory = tempfile::tempdir().cannot(|| "make a directory".to_owned())?;
+    let device = format!("DEVICE=ring:{}", directory.path().join("ring").display());
+    let start = |name: &str, words: &[&str]| {
+        let mut command = Command::new(binary()?);
+        command.arg("run").arg(conf(&format!("bench/{name}.click"))).arg(&device).args(words);
+        Process::spawn(command, name, directory.path())
+    };
+    let mut receiver = start("ring-receive", &["--read", "rate.count"])?;
+    receiver.wait_for_line("routebricks: ready", LIMIT)?;
+    let mut sender = start("ring-send", &["LENGTH=100"])?;
+    std::thread::sleep(Duration::from_millis(500));
+    receiver.terminate(LIMIT)?;
+    let status = sender.terminate(LIMIT)?;
+    let printed = receiver.printed()?;
+    let count = printed.lines().find_map(|line| line.trim().parse::<u64>().ok()).unwrap_or_default();
+    assert!(count > 1000, "{printed}");
+    let books = format!("{count} packets in, {count} out, 0 lost, 0 held, 0 buffers missing");
+    assert!(printed.contains(&books), "{printed}");
+    // Missing buffers, or a book that does not balance, would be a failure.
+    assert!(status.success(), "{status} {}", sender.printed()?);
+    assert!(!directory.path().join("ring").exists(), "the last to go takes the file away");
     Ok(())
 }

@@ -45,6 +45,8 @@ const TESTS: &[(&str, Test)] = &[
     ("bench/ip6-path.click", bench::a_path_through_an_ipv6_router),
     ("bench/ip6-path-large-pool.click", bench::a_path_through_an_ipv6_router),
     ("bench/probe.click", bench::probes_are_noted_as_they_leave_and_come_back),
+    ("bench/ring-receive.click", bench::frames_cross_a_ring),
+    ("bench/ring-send.click", bench::frames_cross_a_ring),
     ("firewall.click", a_firewall_lets_through_what_it_should),
     ("forward.click", forwarding_swaps_the_ports),
     ("generator.click", a_generator_makes_the_packets_that_it_is_told),

@@ -194,7 +194,7 @@ fn ports_have_the_names_that_the_manual_says() -> Result<()> {
             opened += 1;
         }
     }
-    assert_eq!(opened, 8);
+    assert_eq!(opened, 9);
     let eal = page.lines().find(|line| line.starts_with("--no-huge "));
     let Some(eal) = eal else { panic!("{PORTS_PAGE} has no line of arguments for EAL") };
     stop(network.start_shown(&format!("routebricks run conf/forward.click A=eth1 B=eth2 -- {eal}"))?)
