@@ -27,6 +27,10 @@ const GAP: Duration = Duration::from_millis(50);
 /// What the links are: `veth` or `ring`.
 const LINKS: &str = "CLUSTER_LINKS";
 
+fn links_are() -> String {
+    env::var(LINKS).unwrap_or_else(|_| "veth".to_owned())
+}
+
 /// A number that the environment may give.
 fn number<T: FromStr + Display>(name: &str, usual: T) -> T {
     let number = env::var(name).ok().and_then(|text| text.parse().ok()).unwrap_or(usual);
@@ -37,7 +41,7 @@ fn number<T: FromStr + Display>(name: &str, usual: T) -> T {
 /// A cluster whose lines a probe fills to 70 %, more than fits the direct link, and a probe's packets a second. At less than
 /// 50 % everything goes directly.
 fn stage() -> Result<(Stage, u32)> {
-    let links = env::var(LINKS).unwrap_or_else(|_| "veth".to_owned());
+    let links = links_are();
     println!("{LINKS}={links}");
     let (rate, hello) = (number("CLUSTER_RATE", 10_000), number("CLUSTER_HELLO", 10));
     let line = u64::from(rate * ON_LINE * 8) * 100 / number("CLUSTER_LOAD", 70).max(1);
@@ -66,6 +70,8 @@ impl Failure {
     fn number(round: usize) -> Failure {
         let links = [(0, 1), (2, 3), (0, 2), (1, 3), (0, 3), (1, 2)];
         match round % 2 {
+            // Rings are nothing that could be pulled.
+            _ if links_are() == "ring" => Failure::Node(round % 4),
             0 => Failure::Node(round / 2 % 4),
             _ => Failure::Link(links[round / 2 % 6].0, links[round / 2 % 6].1),
         }
