@@ -7,7 +7,9 @@
 use super::memory::{Geometry, Memory, Side};
 use crate::devices::OpenError;
 use nix::fcntl::{FcntlArg, fcntl};
+use std::fmt::Display;
 use std::fs::{self, File, OpenOptions};
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::io;
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
@@ -36,36 +38,29 @@ impl Attachment {
     /// # Errors
     /// If both ends are taken, or the other one made the ring for shorter frames, or it cannot be made.
     pub fn take(path: &Path, wish: Geometry) -> Result<Attachment, OpenError> {
-        let failed = |e: io::Error| OpenError::new(format!("ring {}: {e}", path.display()), "");
         for _ in 0..TRIES {
             let file = open(path)?;
-            if lock(&file, DOOR).map_err(failed)? && is_in_place(&file, path) {
+            if lock(&file, DOOR).map_err(failed(path))? && is_in_place(&file, path) {
                 return Attachment::come(path, file, wish);
             }
             std::thread::sleep(Duration::from_millis(1));
         }
-        Err(OpenError::new(format!("ring {}: another program keeps it locked", path.display()), ""))
+        Err(error(path, "another program keeps it locked", ""))
     }
 
     /// Takes an end while the door is ours.
     fn come(path: &Path, file: File, wish: Geometry) -> Result<Attachment, OpenError> {
-        let failed = |e: io::Error| OpenError::new(format!("ring {}: {e}", path.display()), "");
         let taken = |side: Side| is_locked(&file, side as i64);
         let (side, memory) = match Side::BOTH.map(taken) {
             [Ok(true), Ok(true)] => {
-                let message = format!("ring {}: both ends are taken", path.display());
-                return Err(OpenError::new(message, "a ring joins two devices, no more"));
+                return Err(error(path, "both ends are taken", "a ring joins two devices, no more"));
             }
-            [Err(e), _] | [_, Err(e)] => return Err(failed(e)),
-            [Ok(false), Ok(false)] if !Memory::may_be_made(&file).map_err(failed)? => {
-                let message = format!("ring {}: the file is there and is no ring", path.display());
-                return Err(OpenError::new(message, "name another file"));
-            }
-            [Ok(false), Ok(false)] => (Side::First, Memory::make(&file, wish).map_err(failed)?),
+            [Err(e), _] | [_, Err(e)] => return Err(error(path, e, "")),
+            [Ok(false), Ok(false)] => (Side::First, made(path, &file, wish)?),
             [Ok(first), _] => (if first { Side::Second } else { Side::First }, found(path, &file, wish)?),
         };
-        if !lock(&file, side as i64).map_err(failed)? {
-            return Err(failed(io::Error::other("it was taken meanwhile")));
+        if !lock(&file, side as i64).map_err(failed(path))? {
+            return Err(error(path, "it was taken meanwhile", ""));
         }
         let state = memory.state(side);
         // Odd: somebody is there.
@@ -86,13 +81,11 @@ impl Attachment {
         self.side
     }
 
-    /// A number that depends on the name alone (FNV-1a).
+    /// A number that depends on the name alone.
     pub fn path_hash(&self) -> u64 {
-        use std::os::unix::ffi::OsStrExt;
-        let bytes = self.path.as_os_str().as_bytes();
-        bytes.iter().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
-            (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3)
-        })
+        let mut hasher = DefaultHasher::new();
+        self.path.hash(&mut hasher);
+        hasher.finish()
     }
 
     /// Whether the other end has said that it is there, and was not found to be gone since.
@@ -118,7 +111,7 @@ impl Drop for Attachment {
     fn drop(&mut self) {
         let state = self.memory.state(self.side);
         let is_ours = (0..TRIES).any(|_| {
-            let got = lock(&self.file, DOOR).unwrap_or(true);
+            let got = lock(&self.file, DOOR).unwrap_or(false);
             if !got {
                 std::thread::sleep(Duration::from_millis(1));
             }
@@ -133,34 +126,47 @@ impl Drop for Attachment {
     }
 }
 
+fn error(path: &Path, what: impl Display, help: &str) -> OpenError {
+    OpenError::new(format!("ring {}: {what}", path.display()), help)
+}
+
+fn failed(path: &Path) -> impl Fn(io::Error) -> OpenError {
+    move |e| error(path, e, "")
+}
+
+/// The memory of a new ring, in a file that is empty, or was a ring to which nobody has an end any more.
+fn made(path: &Path, file: &File, wish: Geometry) -> Result<Memory, OpenError> {
+    if !Memory::may_be_made(file).map_err(failed(path))? {
+        return Err(error(path, "the file is there and is no ring", "name another file"));
+    }
+    Memory::make(file, wish).map_err(|e| {
+        // Nobody else can be at it: the door is ours.
+        let _ = fs::remove_file(path);
+        error(path, e, "")
+    })
+}
+
 /// The memory that the other end has made, if it will do.
 fn found(path: &Path, file: &File, wish: Geometry) -> Result<Memory, OpenError> {
-    let path = path.display();
-    let memory = Memory::open(file).map_err(|e| OpenError::new(format!("ring {path}: {e}"), ""))?;
-    let Some(memory) = memory else {
-        let message = format!("ring {path}: the other end is of another version");
-        return Err(OpenError::new(message, "run the same version on both sides"));
+    let Some(memory) = Memory::open(file).map_err(failed(path))? else {
+        return Err(error(path, "the other end is of another version", "run the same version on both sides"));
     };
     let (has, wants) = (memory.geometry().longest(), wish.longest());
     if has != wants {
-        let message =
-            format!("ring {path}: the other end takes frames of up to {has} bytes, this one {wants}");
-        return Err(OpenError::new(message, "give both the same MTU"));
+        let what = format!("the other end takes frames of up to {has} bytes, this one {wants}");
+        return Err(error(path, what, "give both the same MTU"));
     }
     Ok(memory)
 }
 
 /// Opens the file, which may not be there yet. Others than us must not be able to write to it: they could cut it off.
 fn open(path: &Path) -> Result<File, OpenError> {
-    let name = path.display();
     let mut options = OpenOptions::new();
     options.read(true).write(true).create(true).truncate(false).mode(0o600).custom_flags(libc::O_NOFOLLOW);
-    let file = options.open(path).map_err(|e| {
-        let help = "its directory must be there; one in memory, such as /run, is best";
-        OpenError::new(format!("ring {name}: {e}"), help)
-    })?;
-    let metadata = file.metadata().map_err(|e| OpenError::new(format!("ring {name}: {e}"), ""))?;
-    let refuse = |why: &str| Err(OpenError::new(format!("ring {name}: {why}"), "name another file"));
+    let help = "its directory must be there; one in memory, such as /run, is best";
+    let file = options.open(path).map_err(|e| error(path, e, help))?;
+    let metadata = file.metadata().map_err(failed(path))?;
+    let refuse = |why: &str| Err(error(path, why, "name another file"));
     if !metadata.is_file() {
         return refuse("it is no regular file");
     }

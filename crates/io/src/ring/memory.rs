@@ -48,14 +48,14 @@ pub struct Geometry {
 }
 
 /// What cache lines have.
-pub const LINE: u32 = 64;
+const LINE: u32 = 64;
 /// Frames under way in each direction, at most.
 pub const MOST_SLOTS: u32 = 1 << 15;
 /// What a slot has before its frame: the length. There, so that the ends never write and read the same cache line for different
 /// frames; and short, so that the shortest frame and its length are in one.
 const LENGTH: usize = size_of::<u32>();
 /// Bytes of a slot, at most.
-pub const MOST_BYTES: u32 = 1 << 16;
+const MOST_BYTES: u32 = 1 << 16;
 
 /// What begins the memory of a ring of any version.
 const NAME: [u8; 6] = *b"RBRING";
@@ -121,6 +121,8 @@ impl Memory {
     pub fn make(file: &File, geometry: Geometry) -> io::Result<Memory> {
         let bytes = geometry.bytes();
         file.set_len(0)?;
+        // What was begun and not done is known for what it is.
+        file.write_all_at(&NAME, 0)?;
         let length = i64::try_from(bytes).map_err(io::Error::other)?;
         // Memory that is not there when it is touched would end the process.
         nix::fcntl::posix_fallocate(file, 0, length)?;
@@ -301,6 +303,9 @@ mod tests {
         assert!(Memory::open(&file).unwrap().is_none() && Memory::may_be_made(&file).unwrap());
         file.write_at(b"RBRINX", 0).unwrap();
         assert!(!Memory::may_be_made(&file).unwrap());
+        // As it is after an end in the midst of it.
+        file.write_at(b"RBRING", 0).unwrap();
+        assert!(Memory::may_be_made(&file).unwrap() && Memory::open(&file).unwrap().is_none());
         let geometry = Geometry { slots: 8, slot_bytes: 64 };
         let memory = Memory::make(&file, geometry).unwrap();
         for (at, wrong) in [(0, 7), (4, 2), (SLOTS, 3), (SLOTS, 1 << 20), (SLOT_BYTES, 65), (SLOT_BYTES, 128)]

@@ -37,6 +37,8 @@ const PREFIX: &str = "ring:";
 const SLOTS: u32 = 1024;
 /// The longest IP packet, unless somebody wishes otherwise.
 const MTU: u16 = 1500;
+/// The most that is an MTU of an IP packet and still leaves a frame shorter than 64 KB.
+const MOST_MTU: u16 = 65_000;
 /// What a frame has besides: an Ethernet header and two VLAN tags.
 const FRAME_EXTRA: u32 = 14 + 2 * 4;
 
@@ -84,6 +86,3 @@ impl Name {
         Geometry::for_frames(slots, u32::from(self.mtu(claim)) + FRAME_EXTRA)
     }
 }
-
-/// The most that is an MTU of an IP packet and still leaves a frame shorter than 64 KB.
-const MOST_MTU: u16 = 65_000;

@@ -251,7 +251,7 @@ proptest! {
             received.batch.free();
         }
         let stats = ours.port.stats();
-        prop_assert_eq!(ours.rx.losses(), &[("garbled", stats.rx_errors)]);
+        prop_assert_eq!(ours.rx.losses(), &[("rx_error", stats.rx_errors)]);
         // Whoever keeps to the rules again is heard again.
         drop(theirs);
         let mut theirs = Process::start(&path);
