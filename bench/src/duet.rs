@@ -8,24 +8,20 @@
 
 use crate::pairs::{Bench, MEMORY};
 use crate::program::{Program, Start, pause};
+use crate::running::Running;
 use io::pcap::Reader;
 use serde_json::Value;
 use std::collections::HashMap;
-use std::fs::{self, File};
-use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::Command;
 use std::time::{Duration, Instant};
 
 /// Probes a second: few beside any load.
 const PROBES: u32 = 5000;
-/// The prober starts within this time.
-const START: Duration = Duration::from_secs(20);
 /// Packets a second that nobody can make.
 const UNLIMITED: u64 = 10_000_000_000;
 /// Probes of the beginning do not count: caches fill, and those of before the other side was there come late.
 const WARM_UP: Duration = Duration::from_millis(700);
-const END: Duration = Duration::from_secs(5);
 
 /// Who is measured.
 #[derive(Clone, Debug)]
@@ -90,7 +86,7 @@ impl Outcome {
 
 /// The prober. Dropping it ends it.
 struct Prober {
-    child: Child,
+    running: Running,
     folder: PathBuf,
 }
 
@@ -103,47 +99,25 @@ impl Prober {
         destination: &str,
         folder: &Path,
     ) -> Result<Prober, String> {
-        let log = folder.join("prober.log");
-        let file = File::create(&log).map_err(|e| format!("{}: {e}", log.display()))?;
-        let same = file.try_clone().map_err(|e| format!("{}: {e}", log.display()))?;
-        let mut command = Command::new(&bench.router);
         // Few packets at a time: its clock is read between the turns, which must be short.
-        command.args(["run", "--burst=16", "--cpus", &core.to_string()]);
-        command.arg(bench.root.join("conf/bench/probe.click"));
+        let mut command = bench.router_on(&[core], 1, Some(16), "conf/bench/probe.click");
         let rate = if rate == 0 { UNLIMITED } else { rate };
-        command.args([format!("RATE={rate}"), format!("PROBES={PROBES}"), format!("DST={destination}")]);
+        command.extend([format!("RATE={rate}"), format!("PROBES={PROBES}"), format!("DST={destination}")]);
         for (name, file) in [("SENT", "sent.pcap"), ("BACK", "back.pcap")] {
-            command.arg(format!("{name}={}", folder.join(file).display()));
+            command.push(format!("{name}={}", folder.join(file).display()));
         }
-        command.arg("--").args(eal(bench, "server", folder, "prober"));
-        // Ctrl-C at the terminal is for us; we end our programs in order.
-        let child = command.process_group(0).stdin(Stdio::null()).stdout(file).stderr(same).spawn();
-        let child = child.map_err(|e| format!("{}: {e}", bench.router.display()))?;
-        let mut prober = Prober { child, folder: folder.to_path_buf() };
-        let deadline = Instant::now() + START;
-        loop {
-            let said = fs::read_to_string(&log).unwrap_or_default();
-            if said.contains("routebricks: ready") {
-                return Ok(prober);
-            }
-            if Instant::now() > deadline || prober.child.try_wait().is_ok_and(|status| status.is_some()) {
-                return Err(format!("the prober does not start; it said\n{said}"));
-            }
-            pause(Duration::from_millis(50))?;
-        }
+        command.push("--".to_owned());
+        command.extend(eal(bench, "server", folder, "prober"));
+        let mut running = Running::start(&command, &folder.join("prober.log"))?;
+        running.wait_until_ready()?;
+        Ok(Prober { running, folder: folder.to_path_buf() })
     }
 
     /// Ends it; gives its probes' times.
     fn end(mut self) -> Result<Vec<f64>, String> {
-        crate::program::end(&mut self.child, END);
+        self.running.end();
         let read = |name: &str| probes(&self.folder.join(name));
         Ok(times(&read("sent.pcap")?, &read("back.pcap")?))
-    }
-}
-
-impl Drop for Prober {
-    fn drop(&mut self) {
-        crate::program::end(&mut self.child, END);
     }
 }
 

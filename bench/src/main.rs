@@ -28,6 +28,7 @@ mod plan;
 mod program;
 mod report;
 mod rings;
+mod running;
 mod telemetry;
 mod trace;
 mod trace6;

@@ -1,14 +1,12 @@
 //! Frames from one process to another: our ring next to DPDK's `net_memif`, which does the same by the same copies.
 
 use crate::pairs::{Bench, MEMORY, Patience};
-use crate::program::{end, pause};
+use crate::program::pause;
+use crate::running::Running;
 use crate::value::{Measured, Target};
 use serde_json::json;
-use std::fs::{self, File};
-use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 const SEND: &str = "conf/bench/ring-send.click";
 const RECEIVE: &str = "conf/bench/ring-receive.click";
@@ -16,8 +14,6 @@ const RECEIVE: &str = "conf/bench/ring-receive.click";
 const LENGTHS: [u32; 3] = [64, 594, 1514];
 /// By the rate of `net_memif` in the same turn.
 const RING: Target = Target::AtLeast(1.0);
-const START: Duration = Duration::from_secs(20);
-const END: Duration = Duration::from_secs(5);
 
 /// By what the two processes are joined.
 #[derive(Clone, Copy)]
@@ -52,37 +48,6 @@ impl Link {
             }
         };
         (device, words)
-    }
-}
-
-/// A router that ends when it is dropped.
-struct Running {
-    child: Child,
-    log: PathBuf,
-}
-
-impl Running {
-    /// Everything that it has printed.
-    fn said(&self) -> String {
-        fs::read_to_string(&self.log).unwrap_or_default()
-    }
-
-    /// One that waits for others says when it is ready.
-    fn wait_until_ready(&mut self) -> Result<(), String> {
-        let deadline = Instant::now() + START;
-        while !self.said().contains("routebricks: ready") {
-            if Instant::now() > deadline || self.child.try_wait().is_ok_and(|status| status.is_some()) {
-                return Err(format!("a router does not start; it said\n{}", self.said()));
-            }
-            pause(Duration::from_millis(20))?;
-        }
-        Ok(())
-    }
-}
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        end(&mut self.child, END);
     }
 }
 
@@ -136,7 +101,7 @@ fn rate(bench: &Bench<'_>, link: Link, length: u32, time: Duration) -> Result<f6
         command.extend_from_slice(words);
         command.push("--".to_owned());
         command.extend(eal);
-        start(&command, &folder.join(config.replace('/', "-")))
+        Running::start(&command, &folder.join(config.replace('/', "-")))
     };
     // Whoever sends to nobody is not heard: first the one, then the other.
     let mut receiver = router(RECEIVE, own, true, &["--read".to_owned(), "rate.rate".to_owned()])?;
@@ -145,7 +110,7 @@ fn rate(bench: &Bench<'_>, link: Link, length: u32, time: Duration) -> Result<f6
     // The counter counts from the first packet.
     pause(time)?;
     // net_memif may take the sender with it when the receiver ends first.
-    end(&mut receiver.child, END);
+    receiver.end();
     let said = receiver.said();
     drop(sender);
     let rate = said.lines().find_map(|line| line.trim().parse().ok());
@@ -157,17 +122,4 @@ fn rate(bench: &Bench<'_>, link: Link, length: u32, time: Duration) -> Result<f6
 fn memory_folder() -> PathBuf {
     let shm = Path::new("/dev/shm");
     if shm.is_dir() { shm.to_owned() } else { std::env::temp_dir() }
-}
-
-/// Starts a router.
-fn start(command: &[String], log: &Path) -> Result<Running, String> {
-    let failed = |e: std::io::Error| format!("{}: {e}", log.display());
-    let file = File::create(log).map_err(failed)?;
-    let same = file.try_clone().map_err(failed)?;
-    let (program, words) = command.split_first().ok_or("nothing to start")?;
-    let mut child = Command::new(program);
-    // Ctrl-C at the terminal is for us; we end our programs in order.
-    child.args(words).process_group(0).stdin(Stdio::null()).stdout(file).stderr(same);
-    let child = child.spawn().map_err(|e| format!("{program}: {e}"))?;
-    Ok(Running { child, log: log.to_owned() })
 }

@@ -16,13 +16,7 @@ const PORT: usize = 5201;
 /// # Errors
 /// If iperf3 cannot be run, or complains.
 pub fn between_all_pairs(stage: &Stage, arguments: &[&str]) -> Result<Vec<Value>> {
-    let directory = stage.directory.path();
-    let mut servers = Vec::new();
-    for (from, to) in Stage::pairs() {
-        let (name, port) = (format!("server{from}{to}"), (PORT + from).to_string());
-        let words = ["-s", "-1", "--forceflush", "-p", &port].map(str::to_owned);
-        servers.push(Process::start(&stage.hosts[to], &name, "iperf3", &words, directory)?);
-    }
+    let mut servers = Stage::pairs().map(|(from, to)| server(stage, from, to)).collect::<Result<Vec<_>>>()?;
     for server in &mut servers {
         server.wait_for_line("Server listening", LIMIT)?;
     }
@@ -41,10 +35,16 @@ pub fn between_all_pairs(stage: &Stage, arguments: &[&str]) -> Result<Vec<Value>
 /// # Errors
 /// If iperf3 cannot be run, or complains.
 pub fn between(stage: &Stage, from: usize, to: usize, arguments: &[&str]) -> Result<Value> {
-    let words = ["-s", "-1", "--forceflush", "-p", &(PORT + from).to_string()].map(str::to_owned);
-    let mut server = Process::start(&stage.hosts[to], "server", "iperf3", &words, stage.directory.path())?;
+    let mut server = server(stage, from, to)?;
     server.wait_for_line("Server listening", LIMIT)?;
     client(stage, from, to, arguments)
+}
+
+/// Serves one client of another host.
+fn server(stage: &Stage, from: usize, to: usize) -> Result<Process> {
+    let (name, port) = (format!("server{from}{to}"), (PORT + from).to_string());
+    let words = ["-s", "-1", "--forceflush", "-p", &port].map(str::to_owned);
+    Process::start(&stage.hosts[to], &name, "iperf3", &words, stage.directory.path())
 }
 
 fn client(stage: &Stage, from: usize, to: usize, arguments: &[&str]) -> Result<Value> {

@@ -297,7 +297,7 @@ impl Stage {
     }
 
     /// The files of the cluster.
-    fn files(&self) -> Vec<PathBuf> {
+    pub fn files(&self) -> Vec<PathBuf> {
         let entries = fs::read_dir("/run/routebricks").into_iter().flatten().flatten();
         let ours = |path: &PathBuf| path.to_string_lossy().contains(&format!("cluster-{}.", self.name));
         entries.map(|entry| entry.path()).filter(ours).collect()

@@ -1,13 +1,12 @@
 //! What a cluster does only if its file asks for it: checks of sources, redirects, counts of routes, several workers.
 
-use super::{LENGTH, QUICK, RATE, alone};
-use lab::cluster::{FIFTH, LIMIT, NODES, Probe, Stage};
+use super::{QUICK, alone, packets_are_relayed_in_order};
+use lab::cluster::{FIFTH, LIMIT, NODES, Stage};
 use lab::netns::{self, succeed};
 use lab::routebricks::binary;
 use lab::wait::wait_until;
 use lab::{Error, Result, snmp};
 use serde_json::Value;
-use std::thread;
 use std::time::Duration;
 
 /// Packets and bytes that a node has counted for the route of a prefix.
@@ -81,15 +80,7 @@ fn nodes_with_several_workers_keep_the_order() -> Result<()> {
     assert_eq!(printed.matches(" elements, 2 workers, ").count(), NODES.len(), "{printed}");
     stage.wait_for_all_pings()?;
     stage.wait_for_all_links()?;
-    let before = stage.relayed(None)?;
-    let pairs = [(0, 1), (1, 0), (2, 3), (3, 2)];
-    let probes = stage.probes(&pairs, LENGTH, RATE)?;
-    thread::sleep(Duration::from_secs(3));
-    let seen = Probe::end(probes)?;
-    let status = stage.typed(&["status"])?;
-    assert!(seen.iter().all(|seen| (seen.again, seen.late) == (0, 0)), "{seen:?}\n{status}");
-    assert!(seen.iter().all(|seen| seen.received * 10 > seen.sent * 9), "{seen:?}\n{status}");
-    assert!(stage.relayed(None)? > before + 1000, "{status}");
+    packets_are_relayed_in_order(&stage, Duration::from_secs(3), 1000)?;
     pings_are_of_their_class(&stage)?;
     stage.end()
 }

@@ -27,7 +27,8 @@ const GAP: Duration = Duration::from_millis(50);
 /// What the links are: `veth` or `ring`.
 const LINKS: &str = "CLUSTER_LINKS";
 
-fn links_are() -> String {
+/// The same as the environment has it.
+pub fn links_are() -> String {
     env::var(LINKS).unwrap_or_else(|_| "veth".to_owned())
 }
 

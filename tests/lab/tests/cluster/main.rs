@@ -140,6 +140,20 @@ fn gap_is_short(
     Ok(())
 }
 
+/// Of probes between two pairs of hosts, both ways, for so long: more than `least` packets go by relays, all in order.
+fn packets_are_relayed_in_order(stage: &Stage, time: Duration, least: u64) -> Result<()> {
+    let before = stage.relayed(None)?;
+    let pairs = [(0, 1), (1, 0), (2, 3), (3, 2)];
+    let probes = stage.probes(&pairs, LENGTH, RATE)?;
+    thread::sleep(time);
+    let seen = end(probes, &pairs)?;
+    let status = stage.typed(&["status"])?;
+    assert!(seen.iter().all(|seen| (seen.again, seen.late) == (0, 0)), "{seen:?}\n{status}");
+    assert!(seen.iter().all(|seen| seen.received * 10 > seen.sent * 9), "{seen:?}\n{status}");
+    assert!(stage.relayed(None)? > before + least, "{status}");
+    Ok(())
+}
+
 #[test]
 fn failures_cost_little_and_order_stays() -> Result<()> {
     if netns::skipped() {

@@ -1,14 +1,12 @@
 //! Nodes that are joined by rings.
 
-use std::fs;
-use std::thread;
 use std::time::Duration;
 
 use lab::Result;
 use lab::cluster::{FIFTH, NODES, Stage};
 use lab::netns;
 
-use crate::{LENGTH, RATE, all_is_one_hop, end, gap_is_short};
+use crate::{all_is_one_hop, gap_is_short, packets_are_relayed_in_order};
 
 /// What a probe sends does not fit the direct link.
 const SETTINGS: &str = "line_rate = '16M'\nhello = '10ms'\nlink_type = 'ring'\n";
@@ -23,28 +21,18 @@ fn nodes_joined_by_rings_are_one_router() -> Result<()> {
     stage.wait_for_all_pings()?;
     stage.wait_for_all_links()?;
     all_is_one_hop(&stage)?;
-    assert_eq!(rings(&stage)?, 6);
+    assert_eq!(rings(&stage), 6);
     links_are_no_interfaces(&stage)?;
     the_longest_packets_pass(&stage)?;
-    packets_are_relayed_in_order(&stage)?;
+    packets_are_relayed_in_order(&stage, Duration::from_secs(2), 500)?;
     a_killed_relay_comes_back(&stage)?;
     a_node_comes_and_goes(&stage)?;
-    let name = stage.name.clone();
-    stage.end()?;
-    assert_eq!(files(&name)?, 0, "the last ones to go take the rings away");
-    Ok(())
+    stage.end()
 }
 
-/// Rings of a cluster of this name.
-fn files(name: &str) -> Result<usize> {
-    let start = format!("cluster-{name}.");
-    let entries = fs::read_dir("/run/routebricks").map_err(|e| lab::Error::new(e.to_string()))?;
-    let names = entries.flatten().filter_map(|entry| entry.file_name().into_string().ok());
-    Ok(names.filter(|file| file.starts_with(&start) && file.ends_with(".ring")).count())
-}
-
-fn rings(stage: &Stage) -> Result<usize> {
-    files(&stage.name)
+/// How many there are. None is left at the end: [`Stage::end`] looks at that.
+fn rings(stage: &Stage) -> usize {
+    stage.files().iter().filter(|path| path.extension().is_some_and(|extension| extension == "ring")).count()
 }
 
 /// Nothing in the nodes' Linux but their lines.
@@ -67,19 +55,6 @@ fn the_longest_packets_pass(stage: &Stage) -> Result<()> {
     Ok(())
 }
 
-fn packets_are_relayed_in_order(stage: &Stage) -> Result<()> {
-    let before = stage.relayed(None)?;
-    let pairs = [(0, 1), (1, 0), (2, 3), (3, 2)];
-    let probes = stage.probes(&pairs, LENGTH, RATE)?;
-    thread::sleep(Duration::from_secs(2));
-    let seen = end(probes, &pairs)?;
-    let status = stage.typed(&["status"])?;
-    assert!(seen.iter().all(|seen| (seen.again, seen.late) == (0, 0)), "{seen:?}\n{status}");
-    assert!(seen.iter().all(|seen| seen.received * 10 > seen.sent * 9), "{seen:?}\n{status}");
-    assert!(stage.relayed(None)? > before + 500, "{status}");
-    Ok(())
-}
-
 /// It says nothing to anybody, and leaves everything as it was.
 fn a_killed_relay_comes_back(stage: &Stage) -> Result<()> {
     let start = || {
@@ -97,7 +72,7 @@ fn a_node_comes_and_goes(stage: &Stage) -> Result<()> {
     for (from, to) in [(0, 4), (4, 0), (3, 4), (4, 2)] {
         stage.wait_for_ping(from, &Stage::host_address(to), true)?;
     }
-    assert_eq!(rings(stage)?, 10);
+    assert_eq!(rings(stage), 10);
     stage.reload(&stage.file(4), &[])?;
     assert!(stage.rows("links")?.iter().all(|row| row["node"] != FIFTH && row["peer"] != FIFTH));
     stage.wait_for_all_pings()

@@ -1,7 +1,5 @@
 //! TCP through a cluster that keeps the order next to TCP through one router, in figures: `make failures`.
 
-use std::env;
-
 use lab::cluster::{LIMIT, Stage, iperf};
 use lab::netns;
 use lab::process::Process;
@@ -9,6 +7,8 @@ use lab::routebricks::binary;
 use lab::snmp;
 use lab::wait::wait_until;
 use lab::{Error, Result};
+
+use crate::figures::links_are;
 
 /// What a connection gets at most, in Mbit/s.
 const CAP: f64 = 100.0;
@@ -64,7 +64,7 @@ fn what_tcp_gets() -> Result<()> {
         return Ok(());
     }
     let _one = crate::alone();
-    let links = env::var("CLUSTER_LINKS").unwrap_or_else(|_| "veth".to_owned());
+    let links = links_are();
     let mut stage = Stage::new(&format!("{SETTINGS}link_type = '{links}'\n"))?;
     stage.wait_for_all_pings()?;
     stage.wait_for_all_links()?;
