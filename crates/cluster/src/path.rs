@@ -129,22 +129,23 @@ enum Kind {
 const LONGEST_RUN: i32 = 1 << 16;
 
 /// Chooses for one worker of one input node. What other workers of the node put on a link counts if
-/// [`PathChooser::set_link_rate`] leaves it out.
+/// [`PathChooser::set_link_rate`] leaves it out. What every batch asks for stands together.
 #[derive(Debug, Clone)]
+#[repr(C)]
 pub struct PathChooser {
-    config: Config,
     now: u64,
-    /// Everything that is sent on each link.
-    links: Vec<Bucket>,
-    /// What is sent directly to each node under the paper's rule.
-    quotas: Vec<Bucket>,
-    spread: Spread,
-    /// Whether the direct link to a node is up.
-    direct: Vec<bool>,
-    flowlets: Option<FlowletTable>,
     rest: Rest,
+    /// Everything that is sent on each link.
+    links: Box<[Bucket]>,
+    /// Whether the direct link to a node is up.
+    direct: Box<[bool]>,
     /// [`PathChooser::changes`].
     changes: u32,
+    config: Config,
+    flowlets: Option<FlowletTable>,
+    spread: Spread,
+    /// What is sent directly to each node under the paper's rule.
+    quotas: Box<[Bucket]>,
 }
 
 impl PathChooser {
@@ -154,10 +155,10 @@ impl PathChooser {
         let is_flowlet = config.has_flowlets && config.policy != Policy::FlowHash;
         PathChooser {
             now: 0,
-            links: vec![Bucket::new(filled(config.link_rate, config.fill)); config.links],
-            quotas: vec![Bucket::new(share); config.nodes],
+            links: vec![Bucket::new(filled(config.link_rate, config.fill)); config.links].into(),
+            quotas: vec![Bucket::new(share); config.nodes].into(),
             spread: Spread::new(config.nodes, config.links),
-            direct: vec![false; config.nodes],
+            direct: vec![false; config.nodes].into(),
             flowlets: is_flowlet.then(|| FlowletTable::new(config.flowlets, config.gap)),
             rest: Rest::new(is_flowlet && config.policy != Policy::Vlb, config.gap),
             changes: 0,
@@ -205,6 +206,12 @@ impl PathChooser {
             self.rest.set_gap(gap);
         }
         self.flowlets.iter_mut().for_each(|table| table.set_gap(gap));
+    }
+
+    /// What time it is, in nanoseconds.
+    #[inline]
+    pub fn now(&self) -> u64 {
+        self.now
     }
 
     /// Lets time pass until `now`, in nanoseconds. Once for each batch.
@@ -314,6 +321,12 @@ impl PathChooser {
             Kind::Fills => {}
         }
         self.links[link].add(self.now, bytes);
+    }
+
+    /// Counts what has gone directly to node `to` in what [`PathChooser::direct_run`] or [`PathChooser::resting_run`] had left.
+    #[inline]
+    pub fn charge_directly(&mut self, to: u16, bytes: u32) {
+        self.charge(to, &Run { link: to, left: 0, kind: Kind::Fills }, bytes);
     }
 
     /// The path that the flowlet of a packet is on: [`DIRECT`], or one more than the number of a link; `None` if it begins

@@ -1,7 +1,7 @@
 //! Packets of one kind: headers compared with what is known of the kind.
 
+use super::adjacencies::Network;
 use super::outlet::OVERHEAD;
-use super::switch::Network;
 use cluster::header::{Glance, Header, LEN, SEQUENCES};
 use packet::Packet;
 use packet::wire::ethernet::HEADER_LEN;

@@ -1,8 +1,9 @@
 //! Packets for lines of this node: in order again, and with the headers of their next hops.
 
+use super::adjacencies::Adjacencies;
 use super::losses::{self, STALE};
 use super::settings::Settings;
-use super::switch::{Adjacencies, Switch};
+use super::switch::Switch;
 use cluster::delay::DelaySpread;
 use cluster::header::{CLASSES, Glance, Header, LEN, SEQUENCES};
 use cluster::path::Order;

@@ -1,9 +1,10 @@
 //! Packets that were routed at this node: out by its own lines, or on their way to other nodes.
 
+use super::adjacencies::Adjacencies;
 use super::losses::{LINE_FULL, LINK_FULL, NO_LINE, UNREACHABLE, UNRESOLVED};
 use super::manners::Manner;
 use super::outlet::{Turn, length};
-use super::switch::{Adjacencies, Destination, NONE, Switch};
+use super::switch::{Destination, NONE, Switch};
 use super::ways::flow;
 use cluster::header::{ADJACENCIES, LEN};
 use graph::{Cx, Loss, Nanos, Out};

@@ -1,15 +1,18 @@
 //! What most packets need that were routed here: their lane, a look whether it has room, and its header.
 
+use super::adjacencies::Network;
 use super::outlet::length;
-use super::switch::{Destination, NONE, Network};
+use super::switch::{Destination, NONE};
 use cluster::header::{LEN, Template};
+use cluster::path::Run;
 use packet::Packet;
 
 /// Of [`Lane::gone`]: there is no room.
 pub const FULL: u32 = 1 << 31;
 
-/// What packets by one way need.
+/// A way: what packets by it need, and what is known of it beyond that; all in one cache line.
 #[derive(Debug, Clone, Copy)]
+#[repr(align(64))]
 pub struct Lane {
     /// Goes up by the bytes of each packet, and has the bit of [`FULL`] from when there is no more room.
     pub gone: u32,
@@ -22,6 +25,15 @@ pub struct Lane {
     pub is_remote: bool,
     /// What makes, by XOR, of the first octet of a frame on the direct way that of one by this lane.
     pub turn: u8,
+    /// What `gone` and `next` were when all before had been counted.
+    pub counted: (u32, u32),
+    pub run: Option<Run>,
+    /// The output node.
+    pub node: u16,
+    /// To a relay.
+    pub is_relayed: bool,
+    /// It may have room.
+    pub is_used: bool,
 }
 
 /// What says where packets go.
@@ -39,7 +51,19 @@ pub struct Maps<'a> {
 impl Lane {
     /// Leads nowhere.
     pub fn nowhere() -> Lane {
-        Lane { gone: FULL, next: 0, header: Template::default(), outlet: NONE, is_remote: false, turn: 0 }
+        Lane {
+            gone: FULL,
+            next: 0,
+            header: Template::default(),
+            outlet: NONE,
+            is_remote: false,
+            turn: 0,
+            counted: (0, 0),
+            run: None,
+            node: 0,
+            is_relayed: false,
+            is_used: false,
+        }
     }
 
     /// Lets a packet of this length go, if there is room; its number.

@@ -1,9 +1,10 @@
 //! Links: what comes in by them, and whether they are up.
 
+use super::adjacencies::Adjacencies;
 use super::losses::{self, LINK_DOWN, MESSAGE, NEWS, RELAY_FULL, UNREACHABLE};
 use super::outlet::{Turn, length};
 use super::settings::Settings;
-use super::switch::{Adjacencies, NONE, Switch};
+use super::switch::{NONE, Switch};
 use super::ways::flow;
 use cluster::class::TOGETHER;
 use cluster::header::{ETHERTYPE_CONTROL, Header, HeaderError, LEN, Phase};

@@ -4,10 +4,11 @@
 //! classes. Each has lanes of its own; those of one class have room at a time, as it is room on the same links, and
 //! numbers are of the same streams.
 
+use super::adjacencies::Adjacencies;
 use super::outlet::OVERHEAD;
 use super::settings::Settings;
 use super::status::Tally;
-use super::switch::{Adjacencies, Switch};
+use super::switch::Switch;
 use super::ways::{Ties, Ways};
 use cluster::class;
 use cluster::header::CLASSES;

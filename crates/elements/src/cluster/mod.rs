@@ -1,9 +1,11 @@
 //! Elements that make one router of several servers.
 
+mod adjacencies;
 mod alike;
 mod classes;
 mod cluster_switch;
 mod cluster_wrap;
+mod directly;
 mod egress;
 mod far;
 mod frames;

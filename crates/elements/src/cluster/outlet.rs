@@ -22,32 +22,35 @@ pub enum Turn {
     Fair(u16),
 }
 
-/// A link or a line, in its direction out.
+/// A link or a line, in its direction out. What is asked for while nothing waits is in the first cache line.
 #[derive(Debug)]
+#[repr(C, align(64))]
 pub struct Outlet {
-    /// The output of the element.
-    output: usize,
-    /// Bits per second.
-    rate: u64,
-    /// Bytes that may be sent in one go.
-    burst: u32,
     /// What was sent, draining at the rate: below `burst` there is room.
     bucket: Bucket,
-    now: Nanos,
-    first: VecDeque<Packet>,
-    first_bytes: u32,
-    /// Most of `first_bytes`, and of each input node's in `fair`.
-    limit: u32,
-    /// Most packets in `first`, and of each input node in `fair`.
-    most: usize,
-    fair: Drr<Packet>,
-    waiting: usize,
-    /// What goes out at the end of this call.
-    staged: Batch,
     /// Sent.
     pub packets: u64,
     /// Sent, without [`OVERHEAD`].
     pub bytes: u64,
+    waiting: usize,
+    now: Nanos,
+    /// Bytes that may be sent in one go.
+    burst: u32,
+    /// The node that it leads to: this one, if it is a line.
+    pub node: u16,
+    first_bytes: u32,
+    /// What goes out at the end of this call.
+    staged: Batch,
+    /// The output of the element.
+    output: usize,
+    /// Bits per second.
+    rate: u64,
+    first: VecDeque<Packet>,
+    /// Most packets in `first`, and of each input node in `fair`.
+    most: usize,
+    /// Most of `first_bytes`, and of each input node's in `fair`.
+    limit: u32,
+    fair: Drr<Packet>,
 }
 
 /// Bytes that a frame takes on the wire.
@@ -63,12 +66,13 @@ fn burst(rate: u64) -> u32 {
 }
 
 impl Outlet {
-    /// An outlet by this output of this rate, for frames of `inputs` nodes, each of which may have so many bytes and packets
-    /// waiting.
-    pub fn new(output: usize, rate: u64, inputs: u16, (limit, most): (u32, usize)) -> Outlet {
+    /// An outlet by this output to this node of this rate, for frames of `inputs` nodes, each of which may have so many bytes and
+    /// packets waiting.
+    pub fn new((output, node): (usize, u16), rate: u64, inputs: u16, (limit, most): (u32, usize)) -> Outlet {
         let burst = burst(rate);
         Outlet {
             output,
+            node,
             rate,
             burst,
             bucket: Bucket::new(rate),

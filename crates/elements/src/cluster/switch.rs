@@ -1,6 +1,7 @@
 //! One worker's part of `ClusterSwitch`: what it is made of, and when which part of it works.
 
 use super::ClusterSwitch;
+use super::directly::Direct;
 use super::egress::{Early, Egress};
 use super::links::Neighbour;
 use super::losses::{LINK_DOWN, UNREACHABLE};
@@ -11,13 +12,13 @@ use super::settings::Settings;
 use super::status::Traffic;
 use super::usual::Latest;
 use super::ways::Ways;
-use cluster::header::{ADJACENCIES, CLASSES, ETHERTYPE_WHOLE, Header, LEN, Limits, Phase, Template};
+use cluster::header::{CLASSES, ETHERTYPE_WHOLE, Header, LEN, Limits, Phase, Template};
 use cluster::news::News;
 use cluster::numbering::Numbering;
 use cluster::path::{Config, Order, PathChooser, Policy};
-use fib::{Adjacency, Forwarding, FramingId};
+use fib::{Adjacencies, Adjacency, FramingId};
 use graph::{Cx, Element, Nanos, Out, Up};
-use packet::wire::ethernet::{self, HEADER_LEN};
+use packet::wire::ethernet::HEADER_LEN;
 use packet::{Batch, Packet};
 use std::sync::Arc;
 
@@ -35,122 +36,79 @@ pub struct Destination {
     pub node: u16,
     /// Its number there.
     pub port: u8,
+    /// The outlet by which packets go there directly; [`NONE`] while the link has no room, or is none.
+    pub directly: u16,
     /// The first of its lanes in [`Switch::ways`].
     pub lane: u32,
 }
 
-/// What next hops need, IPv4 and IPv6.
-#[derive(Debug, Clone, Copy)]
-pub struct Adjacencies<'a> {
-    v4: &'a Forwarding,
-    v6: &'a Forwarding,
-}
-
-impl<'a> Adjacencies<'a> {
-    /// Those of the network protocol of a frame.
-    #[inline(always)]
-    pub fn of(&self, head: &[u8; HEADER_LEN]) -> &'a [Adjacency] {
-        let [.., a, b] = *head;
-        if u16::from_be_bytes([a, b]) == ethernet::IPV6 { self.v6.list() } else { self.v4.list() }
-    }
-
-    /// For frames of the network protocol of this one, with numbers that headers have bits for.
-    #[inline]
-    pub fn network(self, packet: &Packet) -> Option<Network<'a>> {
-        let [.., a, b] = *packet.head::<HEADER_LEN>(0)?;
-        Some(self.network_of([a, b]))
-    }
-
-    /// For frames of this EtherType, as it stands there.
-    #[inline]
-    pub fn network_of(self, ethertype: [u8; 2]) -> Network<'a> {
-        let is_v6 = u16::from_be_bytes(ethertype) == ethernet::IPV6;
-        let list = if is_v6 { self.v6.list() } else { self.v4.list() };
-        Network { ethertype, list: list.get(..ADJACENCIES as usize).unwrap_or(list) }
-    }
-
-    /// For frames that were made by the list of this version, if that has the headers of these framings (IPv4, IPv6).
-    #[inline]
-    pub fn network_framed_by(self, version: u64, framings: [FramingId; 2]) -> Option<Network<'a>> {
-        let all = [(self.v4, ethernet::IPV4), (self.v6, ethernet::IPV6)];
-        let mut all = all.iter().zip(framings);
-        let of = all.find(|((forwarding, _), framing)| {
-            forwarding.version() == version && forwarding.framing() == *framing
-        });
-        of.map(|((_, ethertype), _)| self.network_of(ethertype.to_be_bytes()))
-    }
-}
-
-/// The adjacencies of one network protocol.
-#[derive(Debug, Clone, Copy)]
-pub struct Network<'a> {
-    /// As it stands in a frame.
-    pub ethertype: [u8; 2],
-    list: &'a [Adjacency],
-}
-
-impl<'a> Network<'a> {
-    /// The adjacency of this number, if the frame is of this protocol.
-    #[inline(always)]
-    pub fn get(&self, head: &[u8; HEADER_LEN], number: usize) -> Option<&'a Adjacency> {
-        let [.., a, b] = *head;
-        if [a, b] == self.ethertype { self.at(number) } else { None }
-    }
-
-    /// The adjacency of this number.
-    #[inline(always)]
-    pub fn at(&self, number: usize) -> Option<&'a Adjacency> {
-        self.list.get(number)
-    }
-}
-
 /// See the module.
 #[derive(Debug)]
+#[repr(C, align(64))]
 pub struct LocalClusterSwitch {
-    shared: Arc<ClusterSwitch>,
+    adjacencies: Arc<Adjacencies>,
+    adjacencies6: Arc<Adjacencies>,
     switch: Switch,
 }
 
-/// All that changes.
+/// All that changes. Fields stand in the order of their use, so that what every batch asks for is in few cache lines.
 #[derive(Debug)]
+#[repr(C)]
 pub struct Switch {
-    pub(super) shared: Arc<ClusterSwitch>,
-    pub(super) settings: Arc<Settings>,
-    pub(super) limits: Limits,
+    /// How long a call may be after the last one before nobody is to blame for silence.
+    patience: Nanos,
+    /// Bytes that may go out before it has to be looked at whether all outlets have room; 0 = before anything goes.
+    pub(super) calm: u32,
+    pub(super) first_line: u32,
     pub(super) me: u16,
     pub(super) own_lines: u8,
-    pub(super) first_line: u32,
+    pub(super) is_mesh: bool,
+    /// Packets of some class are numbered.
+    pub(super) is_strict: bool,
+    /// By place of the link: what came last there for a line of this node.
+    pub(super) latest: Box<[Option<Latest>]>,
     pub(super) chooser: PathChooser,
-    /// By output node.
-    pub(super) numbers: Vec<Numbering>,
-    /// By number of the line.
-    pub(super) lines: Box<[Destination]>,
-    /// By output node: the header on the way there directly, and to a relay, for port 0.
-    pub(super) headers: Box<[[Template; 2]]>,
-    pub(super) ways: Ways,
-    pub(super) manners: Manners,
     /// Lines, then links.
-    pub(super) outlets: Vec<Outlet>,
+    pub(super) outlets: Box<[Outlet]>,
     /// A batch for each outlet, one for what is not usual, and one for what came too early. Empty between calls.
-    pub(super) bins: Vec<Batch>,
-    /// The bin of each packet of a batch. Of no meaning between calls.
-    pub(super) scratch: Vec<u16>,
+    pub(super) bins: Box<[Batch]>,
+    /// By place of the link.
+    pub(super) neighbours: Vec<Neighbour>,
     /// Of the packets that came too early: what they are, in their order. Empty between calls.
     pub(super) early: Vec<Early>,
     /// Streams of which packets have passed while others waited. Empty between calls.
     pub(super) passed: Vec<u32>,
-    /// By place of the link: what came last there for a line of this node.
-    pub(super) latest: Box<[Option<Latest>]>,
-    /// By place of the link.
-    pub(super) neighbours: Vec<Neighbour>,
+    pub(super) egress: Egress,
+    pub(super) manners: Manners,
+    /// By number of the line.
+    pub(super) lines: Box<[Destination]>,
+    /// The bin of each packet of a batch. Of no meaning between calls.
+    pub(super) scratch: Vec<u16>,
+    /// What says with which headers frames of IPv4 and IPv6 cross the cluster.
+    pub(super) framings: [FramingId; 2],
+    pub(super) direct: Direct,
+    pub(super) ways: Ways,
+    pub(super) traffic: Traffic,
+    /// By output node.
+    pub(super) numbers: Vec<Numbering>,
+    /// By output node, in a full mesh: the outlet of the link there, [`NONE`] while it is not up.
+    pub(super) second_ways: Box<[u16]>,
+    /// By output node: the header on the way there directly, and to a relay, for port 0.
+    pub(super) headers: Box<[[Template; 2]]>,
     /// The outlet of each link of the topology, [`NONE`] if it is not there.
     pub(super) outlet_of: Box<[u16]>,
     /// By output node: the link of the topology that leads there on second ways.
     pub(super) towards: Box<[u16]>,
-    /// By output node, in a full mesh: the outlet of the link there, [`NONE`] while it is not up.
-    pub(super) second_ways: Box<[u16]>,
-    pub(super) egress: Egress,
-    pub(super) traffic: Traffic,
+    pub(super) limits: Limits,
+    /// By what headers say of the class: whether packets are put in order that are for lines of this node.
+    pub(super) is_in_order: [bool; CLASSES as usize],
+    pub(super) shared: Arc<ClusterSwitch>,
+    pub(super) settings: Arc<Settings>,
+    /// When the last tick was.
+    pub(super) ticked: Nanos,
+    pub(super) ticks: u64,
+    /// What the timer is set to.
+    armed: Nanos,
     /// Rate of a link, bits per second, if it is not one of `rates`.
     pub(super) link_rate: u64,
     pub(super) rates: Rates,
@@ -160,19 +118,6 @@ pub struct Switch {
     pub(super) members_version: u64,
     /// What the weights of links are now, by output node.
     pub(super) weights: Vec<Vec<u8>>,
-    pub(super) is_mesh: bool,
-    /// Packets of some class are numbered.
-    pub(super) is_strict: bool,
-    /// By what headers say of the class: whether packets are put in order that are for lines of this node.
-    pub(super) is_in_order: [bool; CLASSES as usize],
-    /// Bytes that may go out before it has to be looked at whether all outlets have room; 0 = before anything goes.
-    pub(super) calm: u32,
-    /// When the last tick was.
-    pub(super) ticked: Nanos,
-    pub(super) ticks: u64,
-    /// What the timer is set to.
-    armed: Nanos,
-    advanced: Nanos,
     /// Of far links, in a fly; and whether something of it is to be taken in.
     pub(super) news: Option<News>,
     pub(super) has_news: bool,
@@ -207,6 +152,7 @@ impl Switch {
             numbers: vec![Numbering::new(topology.radix().into()); edge.into()],
             lines: destinations(&settings),
             headers: headers(&settings),
+            direct: Direct::new(edge),
             ways: Ways::new(&settings, settings.order),
             manners: Manners::new(&settings),
             outlets: outlets(&settings, link_rate),
@@ -236,7 +182,8 @@ impl Switch {
             ticked: 0,
             ticks: 0,
             armed: 0,
-            advanced: 0,
+            patience: settings.hello,
+            framings: shared.framings,
             news: super::far::news(&settings),
             has_news: false,
             marker_gaps: Vec::new(),
@@ -248,9 +195,9 @@ impl Switch {
     /// Lets time pass for paths and links. For outlets, [`Switch::is_calm`] or [`Switch::look`] does.
     #[inline]
     fn begin(&mut self, now: Nanos) {
-        if now != self.advanced {
-            let gone = now.saturating_sub(std::mem::replace(&mut self.advanced, now));
-            if gone > self.settings.hello {
+        if now != self.chooser.now() {
+            let gone = now.saturating_sub(self.chooser.now());
+            if gone > self.patience {
                 // Who was away has not read what came meanwhile, and nobody is to be declared dead for that.
                 self.neighbours.iter_mut().for_each(|neighbour| neighbour.absent(gone));
             }
@@ -389,28 +336,28 @@ impl Switch {
 }
 
 /// Lines, then links of this rate.
-fn outlets(settings: &Settings, link_rate: u64) -> Vec<Outlet> {
-    // What waits for a line has been put in order already.
-    let lines = (0..settings.own_lines()).map(|_| (settings.line_rate, usize::MAX));
-    let all = lines.chain(settings.links.iter().map(|_| (link_rate, settings.link_packets())));
+fn outlets(settings: &Settings, link_rate: u64) -> Box<[Outlet]> {
     let edge = settings.topology.edge_nodes();
-    all.enumerate()
-        .map(|(output, (rate, most))| Outlet::new(output, rate, edge, (settings.buffer, most)))
-        .collect()
+    // What waits for a line has been put in order already.
+    let lines = (0..settings.own_lines()).map(|_| (settings.me, settings.line_rate, usize::MAX));
+    let links = settings.links.iter().map(|&node| (node, link_rate, settings.link_packets()));
+    let outlet =
+        |(output, (node, rate, most))| Outlet::new((output, node), rate, edge, (settings.buffer, most));
+    lines.chain(links).enumerate().map(outlet).collect()
 }
 
 impl LocalClusterSwitch {
     /// A switch that hears no neighbour yet.
     pub fn new(shared: Arc<ClusterSwitch>) -> LocalClusterSwitch {
-        LocalClusterSwitch { switch: Switch::new(shared.clone()), shared }
+        let (adjacencies, adjacencies6) = (shared.adjacencies.clone(), shared.adjacencies6.clone());
+        LocalClusterSwitch { adjacencies, adjacencies6, switch: Switch::new(shared) }
     }
 }
 
 impl Element for LocalClusterSwitch {
     fn start(&mut self, cx: &Cx<'_>, out: &mut Out<'_>) {
         let switch = &mut self.switch;
-        switch.advanced = cx.now;
-        switch.begin(cx.now);
+        switch.chooser.advance(cx.now);
         switch.look(cx.now);
         switch.set_rates(switch.settings.members.len());
         switch.learn(cx.now, out);
@@ -420,13 +367,14 @@ impl Element for LocalClusterSwitch {
     }
 
     fn push(&mut self, port: usize, batch: Batch, cx: &Cx<'_>, out: &mut Out<'_>) {
-        let LocalClusterSwitch { shared, switch } = self;
+        let LocalClusterSwitch { adjacencies, adjacencies6, switch } = self;
         let adjacencies =
-            Adjacencies { v4: shared.adjacencies.read(cx.reader), v6: shared.adjacencies6.read(cx.reader) };
+            super::adjacencies::Adjacencies { v4: adjacencies, v6: adjacencies6, reader: cx.reader };
         switch.begin(cx.now);
         match port.checked_sub(1) {
             None => switch.ingress(batch, adjacencies, cx, out),
-            Some(place) if place < switch.neighbours.len() => {
+            // As many as neighbours.
+            Some(place) if place < switch.latest.len() => {
                 switch.receive(place, batch, adjacencies, cx, out);
             }
             Some(_) => switch.wrapped(batch, cx.now, out),
@@ -475,7 +423,13 @@ fn destinations(settings: &Settings) -> Box<[Destination]> {
     // Outputs from there on have tags, or stand for something else.
     let lines = (0..u32::from(Adjacency::TAGGED)).take(settings.all_lines());
     let lines = lines.filter_map(|line| settings.line(line));
-    lines.map(|(node, port)| Destination { node, port, lane: Ways::lane(settings, node, port) }).collect()
+    let line = |(node, port)| Destination {
+        node,
+        port,
+        directly: if node == settings.me { port.into() } else { NONE },
+        lane: Ways::lane(settings, node, port),
+    };
+    lines.map(line).collect()
 }
 
 fn headers(settings: &Settings) -> Box<[[Template; 2]]> {

@@ -3,9 +3,10 @@
 //! Packets of a kind, whose headers differ in adjacency and number only, follow each other: what was found out for the first
 //! holds for all.
 
+use super::adjacencies::Adjacencies;
 use super::alike::{Alike, Passed, pass_on, pass_out};
 use super::egress::Early;
-use super::switch::{Adjacencies, NONE, Switch};
+use super::switch::{NONE, Switch};
 use cluster::header::{Glance, Phase, SEQUENCES};
 use graph::{Cx, Nanos, Out};
 use packet::wire::ethernet::HEADER_LEN;
@@ -26,6 +27,7 @@ struct Kind {
 
 /// What the last packets by a link were, if they were for a line of this node: most often the next are the same.
 #[derive(Debug, Clone, Copy)]
+#[repr(align(64))]
 pub struct Latest {
     kind: Kind,
     /// As it stands in frames.

@@ -6,15 +6,16 @@
 //! that lead directly is for the next batch, unless something else took room there. So what most packets need is to find their
 //! lane, a look whether it has room, and its header ([`super::lanes`]).
 
+use super::adjacencies::{Adjacencies, Network};
 use super::lanes::{FULL, Lane, Maps, pass};
 use super::manners::Manner;
 use super::outlet::length;
 use super::settings::Settings;
 use super::status::Traffic;
-use super::switch::{Adjacencies, Destination, NONE, Network, Switch};
+use super::switch::{Destination, NONE, Switch};
 use crate::flow_hash::{flowlet_hash, flowlet_hashes};
 use cluster::header::{ADJACENCIES, LEN, TO_OUTPUT, Template, class_bits};
-use cluster::path::{Order, Policy, Run};
+use cluster::path::{Order, Policy};
 use graph::{Nanos, Out};
 use packet::wire::ethernet::HEADER_LEN;
 use packet::{Batch, Packet};
@@ -24,18 +25,6 @@ const ENOUGH: i32 = i32::MAX / 4;
 /// Lanes whose room is kept for the next batch: each costs a look.
 const MOST_KEPT: usize = 16;
 
-/// What else is known of a lane.
-#[derive(Debug, Clone, Copy, Default)]
-struct Grant {
-    /// What [`Lane::gone`] and [`Lane::next`] were when all before had been counted.
-    counted: (u32, u32),
-    run: Option<Run>,
-    node: u16,
-    /// To a relay.
-    is_relayed: bool,
-    is_used: bool,
-}
-
 /// All lanes.
 #[derive(Debug)]
 pub struct Ways {
@@ -43,7 +32,6 @@ pub struct Ways {
     pub manner: Manner,
     /// Of the lines of this node, then of the output nodes in turn.
     lanes: Box<[Lane]>,
-    grants: Box<[Grant]>,
     /// Those that may have room.
     used: Vec<u32>,
     /// What [`PathChooser::changes`](cluster::path::PathChooser::changes) was when none had.
@@ -66,7 +54,6 @@ impl Ways {
         Ways {
             manner: Manner::new(settings, order),
             lanes: vec![Lane::nowhere(); lanes].into(),
-            grants: vec![Grant::default(); lanes].into(),
             used: Vec::new(),
             changes: 0,
             flows: vec![0; Batch::MAX],
@@ -136,7 +123,7 @@ pub fn flow(packet: &Packet) -> u32 {
 
 /// Deals a batch out: to each of `to` what is for it.
 #[inline(never)]
-fn scatter(batch: Batch, bins: &[u16], to: &mut [Batch], lowest: usize) {
+pub(super) fn scatter(batch: Batch, bins: &[u16], to: &mut [Batch], lowest: usize) {
     batch.deal(bins, to, |bin| usize::from(bin).wrapping_sub(lowest));
 }
 
@@ -149,12 +136,28 @@ impl Switch {
         now: Nanos,
         out: &mut Out<'_>,
     ) -> Batch {
+        let mut ties = self.ways.manner.ties;
+        if ties == Ties::Flowlet && self.chooser.is_resting() {
+            ties = Ties::Rest;
+        }
+        let framed = batch.framed_by();
+        let framed = framed.and_then(|list| all.network_framed_by(list, self.framings));
+        let batch = match framed {
+            Some(network) if matches!(ties, Ties::None | Ties::Rest) => {
+                match self.send_directly(batch, ties, &network, now, out) {
+                    Ok(()) => return Batch::empty(),
+                    Err(batch) => batch,
+                }
+            }
+            _ => batch,
+        };
         // Each of them knows what it is for.
-        match self.ways.manner.ties {
+        let all = (all, framed);
+        match ties {
             Ties::None => self.send_tied(batch, Ties::None, all, now, out),
-            Ties::Flowlet if self.chooser.is_resting() => self.send_tied(batch, Ties::Rest, all, now, out),
+            Ties::Rest => self.send_tied(batch, Ties::Rest, all, now, out),
             Ties::Flowlet => self.send_tied(batch, Ties::Flowlet, all, now, out),
-            _ => self.send_tied(batch, Ties::Flow, all, now, out),
+            Ties::Flow => self.send_tied(batch, Ties::Flow, all, now, out),
         }
     }
 
@@ -163,12 +166,10 @@ impl Switch {
         &mut self,
         mut batch: Batch,
         ties: Ties,
-        all: Adjacencies<'_>,
+        (all, framed): (Adjacencies<'_>, Option<Network<'_>>),
         now: Nanos,
         out: &mut Out<'_>,
     ) -> Batch {
-        let framed = batch.framed_by();
-        let framed = framed.and_then(|list| all.network_framed_by(list, self.shared.framings));
         let mut bins = std::mem::take(&mut self.scratch);
         let (mut flows, mut tied) = (Vec::new(), Vec::new());
         let asks_flows = matches!(ties, Ties::Flowlet | Ties::Flow);
@@ -365,11 +366,11 @@ impl Switch {
     #[inline(never)]
     fn grant(&mut self, place: usize, to: Destination, (ties, path): (Ties, u16), now: Nanos) -> Option<()> {
         self.count(place, now);
-        let Ways { lanes, grants, used, manner, .. } = &mut self.ways;
-        let (lane, grant) = (lanes.get_mut(place)?, grants.get_mut(place)?);
+        let Ways { lanes, used, manner, .. } = &mut self.ways;
+        let lane = lanes.get_mut(place)?;
         let (mut left, mut sequence) = (ENOUGH, 0);
         if to.node == self.me {
-            (lane.outlet, grant.node) = (to.port.into(), to.node);
+            (lane.outlet, lane.node) = (to.port.into(), to.node);
         } else {
             let run = match ties {
                 Ties::Flowlet => self.chooser.flowlet_run(to.node, path)?,
@@ -377,25 +378,25 @@ impl Switch {
                 _ => self.chooser.run(to.node)?,
             };
             // Where a link leads does not change.
-            if grant.run.is_none_or(|before| before.link != run.link) {
+            if lane.run.is_none_or(|before| before.link != run.link) {
                 let outlet = self.outlet_of.get(usize::from(run.link)).copied();
                 lane.outlet = outlet.filter(|&outlet| outlet != NONE)?;
                 lane.is_remote = true;
-                grant.is_relayed = !self.is_mesh || run.link != to.node;
-                lane.turn = if grant.is_relayed { TO_OUTPUT } else { 0 } ^ class_bits(manner.class);
-                grant.node = to.node;
-                let header = self.headers.get(usize::from(to.node))?[usize::from(grant.is_relayed)];
+                lane.is_relayed = !self.is_mesh || run.link != to.node;
+                lane.turn = if lane.is_relayed { TO_OUTPUT } else { 0 } ^ class_bits(manner.class);
+                lane.node = to.node;
+                let header = self.headers.get(usize::from(to.node))?[usize::from(lane.is_relayed)];
                 lane.header = header.of_class(manner.class);
             }
-            grant.run = Some(run);
+            lane.run = Some(run);
             if manner.is_numbered {
                 sequence = self.numbers.get(usize::from(to.node))?.next();
             }
             left = run.left;
         }
         (lane.gone, lane.next) = (FULL - left.clamp(1, ENOUGH) as u32, sequence);
-        grant.counted = (lane.gone, lane.next);
-        if !std::mem::replace(&mut grant.is_used, true) {
+        lane.counted = (lane.gone, lane.next);
+        if !std::mem::replace(&mut lane.is_used, true) {
             used.push(place as u32);
         }
         Some(())
@@ -415,10 +416,10 @@ impl Switch {
 
     /// Takes back the room that lanes have. All that went by them has been counted.
     pub(super) fn close_lanes(&mut self) {
-        let Ways { lanes, grants, used, changes, .. } = &mut self.ways;
+        let Ways { lanes, used, changes, .. } = &mut self.ways;
         for place in used.drain(..) {
-            lanes[place as usize].gone = FULL;
-            grants[place as usize].is_used = false;
+            let lane = &mut lanes[place as usize];
+            (lane.gone, lane.is_used) = (FULL, false);
         }
         *changes = self.chooser.changes();
     }
@@ -426,15 +427,13 @@ impl Switch {
     /// Counts what has gone by a lane.
     #[inline(always)]
     fn count(&mut self, place: usize, now: Nanos) {
-        let Some(lane) = self.ways.lanes.get(place) else { return };
-        let Some(grant) = self.ways.grants.get_mut(place).filter(|grant| grant.is_used) else { return };
-        let (gone, next) = std::mem::replace(&mut grant.counted, (lane.gone, lane.next));
+        let Some(lane) = self.ways.lanes.get_mut(place).filter(|lane| lane.is_used) else { return };
+        let (gone, next) = std::mem::replace(&mut lane.counted, (lane.gone, lane.next));
         let (packets, bytes) = (lane.next.wrapping_sub(next), lane.gone - gone);
-        let Grant { run, node, is_relayed, .. } = *grant;
+        let Lane { run, node, is_relayed, outlet, .. } = *lane;
         if packets == 0 {
             return;
         }
-        let outlet = lane.outlet;
         self.ways.bound(outlet);
         self.outlets[usize::from(outlet)].charge_many(packets, bytes, now);
         self.calm = self.calm.saturating_sub(bytes);
