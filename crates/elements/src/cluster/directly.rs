@@ -5,7 +5,7 @@
 //! together; where one has little, whole batches are left to lanes.
 
 use super::adjacencies::Network;
-use super::outlet::length;
+use super::outlet::OVERHEAD;
 use super::switch::{Destination, NONE, Switch};
 use super::ways::{Ties, scatter};
 use cluster::header::{LEN, class_bits};
@@ -46,13 +46,16 @@ fn outlets(
     lines: &[Destination],
     bins: &mut [u16],
 ) -> (u16, u16, u32) {
-    let (mut every, mut any, mut bytes) = (u16::MAX, 0, 0);
-    for ((packet, &number), bin) in packets.iter().zip(next_hops).zip(bins) {
+    let bins = &mut bins[..packets.len()];
+    let mut bytes = 0;
+    for ((packet, &number), bin) in packets.iter().zip(next_hops).zip(&mut *bins) {
         let line = network.at(number as usize).and_then(|adjacency| lines.get(usize::from(adjacency.output)));
         *bin = line.map_or(NONE, |line| line.directly);
-        (every, any, bytes) = (every & *bin, any | *bin, bytes + length(packet));
+        // A packet's length has 16 bits, and there are fewer than 2^16.
+        bytes += packet.len() as u32;
     }
-    (every, any, bytes)
+    let (every, any) = bins.iter().fold((u16::MAX, 0), |(every, any), bin| (every & bin, any | bin));
+    (every, any, bytes + bins.len() as u32 * OVERHEAD)
 }
 
 impl Switch {
@@ -98,7 +101,8 @@ impl Switch {
             for outlet in lowest..=highest {
                 let batch = std::mem::take(&mut self.bins[outlet]);
                 if !batch.is_empty() {
-                    let bytes = batch.as_slice().iter().map(length).sum();
+                    let lengths = batch.iter().map(|packet| packet.len() as u32);
+                    let bytes = lengths.sum::<u32>() + batch.len() as u32 * OVERHEAD;
                     self.send_all_directly(outlet, batch, bytes, now, out);
                 }
             }
