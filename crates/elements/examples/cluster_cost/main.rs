@@ -19,8 +19,9 @@
 mod net;
 mod ports;
 
-use net::{BURST, Matrix, Mode, Net, ROLES};
+use net::{BURST, Matrix, Mode, Net, ROLES, has_relays};
 use std::process::Command;
+use std::thread;
 
 /// Batches in each turn of the measurement of cycles: all flows. Before them half as many bring back to the caches what the
 /// other variants have displaced.
@@ -79,27 +80,42 @@ fn count(matrix: &str, mode: &str) -> Result<(), String> {
 }
 
 fn instructions(variants: &[(Matrix, Mode)]) -> Result<Vec<Cost>, String> {
-    let program = std::env::current_exe().map_err(|e| e.to_string())?;
+    let processors = thread::available_parallelism().map_or(1, usize::from);
     let mut costs = Vec::new();
-    for (matrix, mode) in variants {
-        let mut cost = [0.0; 3];
-        for (role, cost) in ROLES.iter().zip(&mut cost) {
-            let output = Command::new("valgrind")
-                .args(["--tool=callgrind", "--callgrind-out-file=/dev/null", "--collect-atstart=no"])
-                .arg(format!("--toggle-collect=*counted_at_{role}*"))
-                .arg(&program)
-                .args(["--count", matrix.name(), mode.name()])
-                .output()
-                .map_err(|e| format!("valgrind: {e}"))?;
-            let said = String::from_utf8_lossy(&output.stderr);
-            let collected = said.lines().find_map(|line| line.split_once("Collected :"));
-            let counted: Option<f64> = collected.and_then(|(_, count)| count.trim().parse().ok());
-            let counted = counted.filter(|_| output.status.success()).ok_or_else(|| said.to_string())?;
-            *cost = counted / (COUNTED * BURST as u64) as f64;
-        }
-        costs.push(cost);
+    for some in variants.chunks(processors) {
+        let some: Vec<_> = thread::scope(|scope| {
+            let runs: Vec<_> = some.iter().map(|variant| scope.spawn(|| instructions_of(*variant))).collect();
+            runs.into_iter()
+                .map(|run| run.join().unwrap_or_else(|_| Err("a count panicked".to_owned())))
+                .collect()
+        });
+        costs.extend(some.into_iter().collect::<Result<Vec<Cost>, String>>()?);
     }
     Ok(costs)
+}
+
+/// Instructions a packet of each role.
+fn instructions_of((matrix, mode): (Matrix, Mode)) -> Result<Cost, String> {
+    let program = std::env::current_exe().map_err(|e| e.to_string())?;
+    let mut cost = [0.0; 3];
+    for (role, cost) in ROLES.iter().zip(&mut cost) {
+        if *role == "relay" && !has_relays(matrix, mode) {
+            continue;
+        }
+        let output = Command::new("valgrind")
+            .args(["--tool=callgrind", "--callgrind-out-file=/dev/null", "--collect-atstart=no"])
+            .arg(format!("--toggle-collect=*counted_at_{role}*"))
+            .arg(&program)
+            .args(["--count", matrix.name(), mode.name()])
+            .output()
+            .map_err(|e| format!("valgrind: {e}"))?;
+        let said = String::from_utf8_lossy(&output.stderr);
+        let collected = said.lines().find_map(|line| line.split_once("Collected :"));
+        let counted: Option<f64> = collected.and_then(|(_, count)| count.trim().parse().ok());
+        let counted = counted.filter(|_| output.status.success()).ok_or_else(|| said.to_string())?;
+        *cost = counted / (COUNTED * BURST as u64) as f64;
+    }
+    Ok(cost)
 }
 
 fn cycles(variants: &[(Matrix, Mode)]) -> Result<Vec<Cost>, String> {
@@ -172,8 +188,7 @@ fn show(what: &str, variants: &[(Matrix, Mode)], costs: &[Cost], json: bool) {
         let base = base.map_or([0.0; 3], |(_, cost)| *cost);
         let sum: f64 = cost.iter().sum();
         let adds = added(variants, costs, (*matrix, cost));
-        let is_relayed = *matrix == Matrix::One && *mode != Mode::Baseline;
-        let third = if is_relayed { base[2] / 2.0 } else { 0.0 };
+        let third = if has_relays(*matrix, *mode) { base[2] / 2.0 } else { 0.0 };
         let [input, relay, output] = cost;
         let (matrix, mode) = (matrix.name(), mode.name());
         if json {

@@ -23,8 +23,10 @@ const STAMP: usize = 42;
 const RELAYS: usize = STAMP + 8;
 /// How far time moves from one batch to the next: 13 million packets a second.
 const INTERVAL: u64 = 5_000;
-/// Batches before anything is counted: links come up, and tables are filled.
-const WARM_UP: u64 = 20_000;
+/// Before anything is counted links come up, in so many steps of so many nanoseconds.
+const LINKS_UP: (u64, u64) = (1_000, 50_000);
+/// Batches behind that: tables are filled, with all flows twice.
+const FILL: u64 = 2 * FLOWS as u64 / BURST as u64;
 
 /// Where packets go.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -67,6 +69,11 @@ impl Mode {
             Mode::Strict => "strict",
         }
     }
+}
+
+/// Whether packets go by relays.
+pub fn has_relays(matrix: Matrix, mode: Mode) -> bool {
+    matrix == Matrix::One && mode != Mode::Baseline
 }
 
 /// What a node is to a packet.
@@ -137,19 +144,19 @@ impl Net {
             nodes.push(Node { engine, router, rx, line: sends[NODES].clone() });
         }
         let mut net = Net { matrix, mode, pool, clock, nodes, line, flow: 0, frame: frame() };
-        for batch in 0..WARM_UP {
-            // Until links are up there is no way for packets.
-            net.step(batch > WARM_UP / 2, &mut |_, engine| warming_up(engine));
+        let (steps, interval) = LINKS_UP;
+        for _ in 0..steps {
+            net.clock.advance(net.clock.now() + interval);
+            net.cross(&mut |_, engine| warming_up(engine), &mut |line| line.drain(..).for_each(Packet::free));
         }
+        (0..FILL).for_each(|_| net.step(&mut |_, engine| warming_up(engine)));
         Ok(net)
     }
 
     /// Sends a batch from one end to the other; `run` is to let the node of a role have a round.
-    fn step(&mut self, packets: bool, run: &mut dyn FnMut(usize, &mut Engine)) {
+    fn step(&mut self, run: &mut dyn FnMut(usize, &mut Engine)) {
         self.clock.advance(self.clock.now() + INTERVAL);
-        if packets {
-            self.fill(BURST, 0);
-        }
+        self.fill(BURST, 0);
         self.cross(run, &mut |line| line.drain(..).for_each(Packet::free));
     }
 
@@ -162,7 +169,7 @@ impl Net {
         for me in [0, 2, 3, 1] {
             let role = match (me, self.matrix, self.mode) {
                 (0, ..) => 0,
-                (2 | 3, Matrix::One, mode) if mode != Mode::Baseline => 1,
+                (2 | 3, matrix, mode) if has_relays(matrix, mode) => 1,
                 _ => 2,
             };
             let Node { engine, rx, line, .. } = &mut self.nodes[me];
@@ -206,7 +213,7 @@ impl Net {
     pub fn time(&mut self, batches: u64) -> [f64; 3] {
         let mut cycles = [0; 3];
         for _ in 0..batches {
-            self.step(true, &mut |role, engine| {
+            self.step(&mut |role, engine| {
                 let began = epoch::tsc();
                 warming_up(engine);
                 cycles[role] += epoch::tsc() - began;
@@ -218,7 +225,7 @@ impl Net {
     /// Sends batches through functions that tell roles apart.
     pub fn count(&mut self, batches: u64) {
         for _ in 0..batches {
-            self.step(true, &mut |role, engine| match role {
+            self.step(&mut |role, engine| match role {
                 0 => counted_at_input(engine),
                 1 => counted_at_relay(engine),
                 _ => counted_at_output(engine),
