@@ -1,6 +1,6 @@
 //! Four servers as one router: what the cluster costs at each node, and what it does with traffic.
 //!
-//! Cycles and latency are measured by an example of `crates/elements`: real routers whose ports are lists in memory. Throughput,
+//! Cycles and latency are measured by an example of `crates/router`: real routers whose ports are lists in memory. Throughput,
 //! order, fairness and failure come from the model in virtual time of `crates/cluster`: the same choice of paths, numbers,
 //! resequencers and queues, on links that take their time. Each figure says in `measures_again` which of the first paper's it is.
 
@@ -79,7 +79,9 @@ fn figure(what: &str, of: String, unit: &'static str, value: f64, again: &str) -
 /// Runs the example; gives its lines of JSON.
 fn run(root: &Path, words: &[&str]) -> Result<Vec<Value>, String> {
     let mut cargo = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
-    cargo.args(["run", "--release", "--quiet", "--package", "elements", "--example", "cluster_cost", "--"]);
+    // With the features of the router, and so of what it has been built of.
+    cargo.args(["run", "--release", "--quiet", "--package", "router", "--features", "dpdk"]);
+    cargo.args(["--example", "cluster_cost", "--"]);
     let output = cargo.args(words).arg("--json").current_dir(root).stdin(Stdio::null()).output();
     let output = output.map_err(|e| format!("cannot run cargo: {e}"))?;
     if !output.status.success() {

@@ -1,7 +1,7 @@
 //! What a cluster costs a packet, at each node of its way, beside what routers without a cluster cost.
 //!
 //! ```sh
-//! cargo build --release -p elements --example cluster_cost
+//! cargo build --release -p router --features dpdk --example cluster_cost
 //! target/release/examples/cluster_cost [--json] [--instructions] [--cycles] [--latency]
 //! ```
 //!
