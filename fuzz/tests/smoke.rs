@@ -1,8 +1,8 @@
 //! Every target over its seeds, over seeds with bytes changed, cut and doubled, and over random bytes: always the same
 //! ones. It finds what a fuzzer finds in its first second, on any compiler.
 
-use std::fs;
 use std::path::Path;
+use std::{fs, io};
 
 const ROUNDS: usize = 3_000;
 /// Longest input.
@@ -54,7 +54,7 @@ fn cluster_holds() {
 }
 
 fn hold(name: &str, target: fn(&[u8])) {
-    let seeds = seeds(name);
+    let seeds = seeds(name).unwrap_or_else(|e| panic!("seeds of {name}: {e}"));
     assert!(!seeds.is_empty(), "{name} has no seeds");
     seeds.iter().for_each(|seed| target(seed));
     let mut random = Random(1);
@@ -71,11 +71,12 @@ fn hold(name: &str, target: fn(&[u8])) {
     }
 }
 
-fn seeds(name: &str) -> Vec<Vec<u8>> {
+fn seeds(name: &str) -> io::Result<Vec<Vec<u8>>> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("seeds").join(name);
-    let mut files: Vec<_> = fs::read_dir(folder).unwrap().map(|file| file.unwrap().path()).collect();
+    let files = fs::read_dir(folder)?.map(|file| Ok(file?.path()));
+    let mut files = files.collect::<io::Result<Vec<_>>>()?;
     files.sort();
-    files.iter().map(|file| fs::read(file).unwrap()).collect()
+    files.iter().map(fs::read).collect()
 }
 
 fn change(bytes: &mut Vec<u8>, random: &mut Random) {

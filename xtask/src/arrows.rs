@@ -34,6 +34,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ),
     ("lab", &["packet", "fib", "io", "control"]),
     ("bench", &["epoch", "packet", "fib", "io", "cluster", "lab"]),
+    ("fuzz", &["packet", "fib", "cluster", "lang", "io", "elements", "control"]),
     ("xtask", &[]),
 ];
 

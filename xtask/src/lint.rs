@@ -3,8 +3,8 @@
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-/// What to run, as words after `cargo`. Thrice clippy: the crates that need no DPDK as a plain `cargo test` builds
-/// them, then everything, then the fuzz targets, which are a workspace of their own: its lock file must keep up.
+/// What to run, as words after `cargo`. Twice clippy: the crates that need no DPDK as a plain `cargo test` builds
+/// them, then everything.
 const COMMANDS: &[&[&str]] = &[
     &["fmt", "--all", "--check"],
     &["clippy", "--quiet", "--all-targets", "--", "-D", "warnings"],
@@ -15,19 +15,6 @@ const COMMANDS: &[&[&str]] = &[
         "--all-targets",
         "--features",
         "router/dpdk",
-        "--",
-        "-D",
-        "warnings",
-    ],
-    &["fmt", "--manifest-path", "fuzz/Cargo.toml", "--check"],
-    &[
-        "clippy",
-        "--quiet",
-        "--locked",
-        "--manifest-path",
-        "fuzz/Cargo.toml",
-        "--no-default-features",
-        "--all-targets",
         "--",
         "-D",
         "warnings",

@@ -14,11 +14,7 @@ const QUIET: Duration = Duration::from_secs(2);
 
 const WITH_DPDK: &[&str] = &["--features", "router/dpdk"];
 
-/// The fuzz targets over their seeds; a workspace of its own.
-const FUZZ: &[&str] = &["--manifest-path", "fuzz/Cargo.toml", "--no-default-features"];
-
-/// Builds the router, then runs `cargo test` over the workspace with `extra` arguments, and over the fuzz targets' seeds
-/// if there are none for cargo, which would be about packages of the workspace.
+/// Builds the router, then runs `cargo test` over the workspace with `extra` arguments.
 ///
 /// The tests find the router by the environment variable `ROUTEBRICKS`. Tests in network namespaces need root: for
 /// an ordinary user who has sudo, those of `lab` are started through it.
@@ -28,10 +24,7 @@ pub fn run(root: &Path, extra: &[String]) -> Result<(), String> {
         None => (extra, &[][..]),
     };
     let mut summary = Summary::default();
-    let mut selections = selections();
-    if for_cargo.is_empty() {
-        selections.push(FUZZ.to_vec());
-    }
+    let selections = selections();
     // What `make build` makes, for the counts of instructions; not for a few tests of somebody's choice.
     let release = for_cargo.is_empty().then(|| target(root).join("release/routebricks"));
     let mut clean = build_all(root, &selections, for_cargo, release.is_some())?;
@@ -100,7 +93,7 @@ fn cargo(root: &Path, words: &[&str]) -> Result<bool, String> {
     cargo.status().map(|status| status.success()).map_err(|e| format!("cannot run cargo: {e}"))
 }
 
-/// Where cargo builds, for both workspaces.
+/// Where cargo builds.
 fn target(root: &Path) -> PathBuf {
     root.join(std::env::var_os("CARGO_TARGET_DIR").unwrap_or_else(|| "target".into()))
 }

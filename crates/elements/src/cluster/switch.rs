@@ -132,13 +132,6 @@ impl Switch {
         let topology = settings.topology;
         let (own, edge) = (usize::from(settings.own_lines()), topology.edge_nodes());
         let is_mesh = topology.is_mesh();
-        let mut outlet_of = vec![NONE; topology.radix().into()];
-        for (place, &node) in settings.links.iter().enumerate() {
-            // Ports of an element are fewer than 2^16.
-            let link =
-                topology.link_to(settings.me, node).and_then(|link| outlet_of.get_mut(usize::from(link)));
-            link.into_iter().for_each(|outlet| *outlet = (own + place) as u16);
-        }
         let link_rate = settings.link_rate(settings.members.len());
         Switch {
             limits: Limits {
@@ -162,7 +155,7 @@ impl Switch {
             passed: Vec::new(),
             latest: vec![None; settings.links.len()].into(),
             neighbours: settings.links.iter().map(|&node| Neighbour::new(node, &settings)).collect(),
-            outlet_of: outlet_of.into(),
+            outlet_of: outlet_of(&settings),
             me: settings.me,
             own_lines: settings.own_lines(),
             first_line: settings.first_line(),
@@ -333,6 +326,18 @@ impl Switch {
             self.publish(cx.now);
         }
     }
+}
+
+/// The outlet of each link of the topology.
+fn outlet_of(settings: &Settings) -> Box<[u16]> {
+    let (topology, own) = (settings.topology, usize::from(settings.own_lines()));
+    let mut outlet_of = vec![NONE; topology.radix().into()];
+    for (place, &node) in settings.links.iter().enumerate() {
+        let link = topology.link_to(settings.me, node).and_then(|link| outlet_of.get_mut(usize::from(link)));
+        // Ports of an element are fewer than 2^16.
+        link.into_iter().for_each(|outlet| *outlet = (own + place) as u16);
+    }
+    outlet_of.into()
 }
 
 /// Lines, then links of this rate.
