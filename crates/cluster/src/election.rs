@@ -15,6 +15,10 @@
 //! another one says so ([`Election::superseded`]). At most one node at a time is control node *and* has a lease that it knows
 //! to last ([`Election::is_certain`]).
 //!
+//! A control node that hears none of the others by its links is of no use to them. When those that have died are gone from the store,
+//! too, after twice the time of a lease, it gives its lease back if there is another candidate, and says that it is none itself:
+//! it campaigns only where nobody else would.
+//!
 //! Whoever asks the store does what [`Election::step`] says, and tells what came of it. Time is in nanoseconds of a clock that
 //! goes on while the machine sleeps.
 
@@ -28,6 +32,8 @@ pub const SETTLE: u64 = 1_500_000_000;
 pub const HEARD: u64 = 4 * STEP;
 /// How often the store is asked anew when it does not answer.
 const RETRY: u64 = 300_000_000;
+/// How many times a lease lasts before who is cut off from all others leaves its place to one of them.
+const LEASES_CUT_OFF: u64 = 2;
 
 /// A node that has announced itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -104,6 +110,8 @@ pub enum Step {
     Look,
     /// To note under the lease that we are the control node, if nobody is: [`Election::campaigned`].
     Campaign,
+    /// To give the lease back, of which [`Election::lease_is_gone`] is to be told before: nobody is certain of one that may be gone.
+    Resign,
     /// Nothing until this time, unless something changes there: [`Election::changed`].
     Wait(u64),
 }
@@ -136,6 +144,10 @@ pub struct Election {
     whole: bool,
     /// The control node is heard, though not by way of the store.
     hears: bool,
+    /// Since when no other node has been heard by our links.
+    cut_off: Option<u64>,
+    /// That has lasted so long that this node is of no use to the others.
+    is_apart: bool,
     looked: bool,
     view: View,
     /// When it was first seen that nobody holds the key.
@@ -158,6 +170,8 @@ impl Election {
             announced: false,
             whole: false,
             hears: false,
+            cut_off: None,
+            is_apart: false,
             looked: false,
             view: View::default(),
             vacant: None,
@@ -193,6 +207,7 @@ impl Election {
             Some(_) if now >= renew => Step::Renew,
             Some(_) if !self.announced => Step::Announce,
             Some(_) if !self.looked => Step::Look,
+            Some(_) if self.is_apart && self.holds && self.others().any(|other| other.whole) => Step::Resign,
             Some(_) => match self.campaign() {
                 Some(when) if now >= when => Step::Campaign,
                 Some(when) => Step::Wait(when.min(renew)),
@@ -201,11 +216,18 @@ impl Election {
         }
     }
 
+    /// The other candidates.
+    fn others(&self) -> impl Iterator<Item = &Present> {
+        self.view.present.iter().filter(|other| other.candidate && other.node != self.config.me)
+    }
+
     /// When to campaign, if at all.
     fn campaign(&self) -> Option<u64> {
         let since = self.vacant.filter(|_| self.config.candidate)?;
-        let others = self.view.present.iter().filter(|other| other.candidate);
-        let before = others.filter(|other| self.goes_before(other)).count() as u64;
+        if self.is_apart && self.others().next().is_some() {
+            return None;
+        }
+        let before = self.others().filter(|other| self.goes_before(other)).count() as u64;
         let patience = match self.role {
             Role::Waiting if self.config.me != self.config.preferred => SETTLE,
             Role::Follower { .. } if self.hears => HEARD,
@@ -222,7 +244,7 @@ impl Election {
         let last = self.role.control(self.config.me).map(|(node, _)| node);
         let order =
             |node: u16, whole: bool| (!whole, last != Some(node), node != self.config.preferred, node);
-        other.node != self.config.me && order(other.node, other.whole) < order(self.config.me, self.whole)
+        order(other.node, other.whole) < order(self.config.me, self.whole)
     }
 
     /// The store has given a lease for `ttl`, which was asked for at `sent`.
@@ -282,6 +304,21 @@ impl Election {
     pub fn set_whole(&mut self, whole: bool) {
         if self.whole != whole {
             self.whole = whole;
+            self.announced = false;
+        }
+    }
+
+    /// This node is one that others should wait for and leave the place to.
+    pub fn is_candidate(&self) -> bool {
+        self.config.candidate && !self.is_apart
+    }
+
+    /// Any other node is heard by our links, or none; true where there are no links.
+    pub fn set_reaches(&mut self, now: u64, reaches: bool) {
+        self.cut_off = if reaches { None } else { self.cut_off.or(Some(now)) };
+        let limit = self.config.ttl.saturating_mul(LEASES_CUT_OFF);
+        let is_apart = self.cut_off.is_some_and(|since| now.saturating_sub(since) > limit);
+        if std::mem::replace(&mut self.is_apart, is_apart) != is_apart {
             self.announced = false;
         }
     }
@@ -413,6 +450,50 @@ mod tests {
         assert_eq!(node.role(), Role::Control { term: 2 });
         node.superseded(3);
         assert_eq!((node.role(), node.step(now)), (Role::Waiting, Step::Look));
+    }
+
+    #[test]
+    fn who_is_cut_off_leaves_its_place_to_another() {
+        let control = || {
+            let mut node = announced(0);
+            node.set_whole(true);
+            node.announced();
+            node.saw(0, held(0, 7, true, &[present(0, true), present(1, true)]));
+            node.set_reaches(0, false);
+            node
+        };
+        let limit = LEASES_CUT_OFF * TTL;
+        let mut node = control();
+        node.renewed(limit, TTL);
+        node.saw(limit, held(0, 7, true, &[present(0, true), present(1, true)]));
+        node.set_reaches(limit, false);
+        assert_eq!((node.step(limit), node.is_candidate()), (Step::Wait(limit + TTL / 3), true));
+        node.set_reaches(limit + 1, false);
+        assert_eq!((node.step(limit + 1), node.is_candidate()), (Step::Announce, false));
+        node.announced();
+        assert_eq!(node.step(limit + 1), Step::Resign);
+        node.lease_is_gone();
+        assert!(!node.is_certain(limit + 1));
+        node.granted(limit + 2, TTL);
+        node.announced();
+        // The other one has not come yet; then it is gone, too.
+        node.saw(limit + 2, View { holder: None, present: vec![present(1, true)] });
+        assert_eq!(node.step(limit + 2), Step::Wait(limit + 2 + TTL / 3));
+        node.saw(limit + 3, View::default());
+        assert_eq!((node.step(limit + 3), node.role()), (Step::Campaign, Role::Control { term: 7 }));
+        node.set_reaches(limit + 4, true);
+        assert_eq!((node.step(limit + 4), node.is_candidate()), (Step::Announce, true));
+
+        // Nobody else could do better: not there, without tables, no candidate as it is cut off itself.
+        let apart = Present { candidate: false, ..present(1, true) };
+        for others in [vec![], vec![present(1, false)], vec![apart]] {
+            let mut node = control();
+            node.set_reaches(limit + 1, false);
+            node.renewed(limit + 1, TTL);
+            node.announced();
+            node.saw(limit + 1, held(0, 7, true, &others));
+            assert_eq!(node.step(limit + 1), Step::Wait(limit + 1 + TTL / 3), "{others:?}");
+        }
     }
 
     #[test]

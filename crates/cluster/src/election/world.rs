@@ -1,7 +1,7 @@
 //! Elections where much goes wrong: never two control nodes, and in the end one.
 
 use super::tests::{TTL, config, present};
-use super::{Election, Holder, Role, Step, View};
+use super::{Election, Holder, Present, Role, Step, View};
 use crate::random::Random;
 
 const MS: u64 = 1_000_000;
@@ -15,8 +15,8 @@ struct World {
     leases: Vec<(u16, u64)>,
     /// Node, lease, and the revision that made it.
     key: Option<(u16, usize, u64)>,
-    /// Node and lease.
-    members: Vec<(u16, usize)>,
+    /// Node, lease, and whether it says that it is a candidate.
+    members: Vec<(u16, usize, bool)>,
     nodes: Vec<Node>,
     /// The highest revision of a key that went.
     last_term: u64,
@@ -29,6 +29,8 @@ struct Node {
     answer: Option<(Answer, u64, u64)>,
     frozen: u64,
     cut: u64,
+    /// Until when it hears nobody by its links.
+    alone: u64,
 }
 
 #[derive(Clone)]
@@ -50,6 +52,7 @@ impl World {
             answer: None,
             frozen: 0,
             cut: 0,
+            alone: 0,
         };
         let nodes = (0..count).map(node).collect();
         World {
@@ -71,7 +74,7 @@ impl World {
     fn expire(&mut self) {
         let (leases, now) = (&self.leases, self.now);
         let lives = |lease: usize| leases.get(lease).is_some_and(|(_, until)| now < *until);
-        self.members.retain(|(_, lease)| lives(*lease));
+        self.members.retain(|(_, lease, _)| lives(*lease));
         self.key = self.key.filter(|(_, lease, _)| lives(*lease));
     }
 
@@ -92,8 +95,8 @@ impl World {
             Step::Announce => {
                 let lives = self.lives(lease);
                 if lives {
-                    self.members.retain(|(other, _)| *other != node);
-                    self.members.push((node, lease));
+                    self.members.retain(|(other, ..)| *other != node);
+                    self.members.push((node, lease, self.nodes[i].election.is_candidate()));
                 }
                 Answer::Announced(lives)
             }
@@ -108,13 +111,26 @@ impl World {
             }
             Step::Look => Answer::View(View {
                 holder: self.key.map(|(node, of, term)| Holder { node, term, ours: of == lease }),
-                present: self.members.iter().map(|(node, _)| present(*node, true)).collect(),
+                present: self
+                    .members
+                    .iter()
+                    .map(|(node, _, candidate)| Present { candidate: *candidate, ..present(*node, true) })
+                    .collect(),
             }),
+            Step::Resign => {
+                if let Some((_, until)) = self.leases.get_mut(lease) {
+                    *until = self.now;
+                }
+                self.expire();
+                Answer::None
+            }
             Step::Wait(_) => Answer::None,
         }
     }
 
-    fn tick(&mut self, until_calm: u64) {
+    /// How many nodes gave their lease back.
+    fn tick(&mut self, until_calm: u64) -> usize {
+        let mut resigned = 0;
         self.now += 5 * MS;
         self.expire();
         let calm = self.now >= until_calm;
@@ -125,6 +141,7 @@ impl World {
             match dice {
                 0..=3 if !calm => node.frozen = self.now + long,
                 4..=9 if !calm => node.cut = self.now + long,
+                10..=12 if !calm => node.alone = self.now + 4 * long,
                 _ => {}
             }
             let delay = self.random.below(if calm { 3 } else { 200 }) as u64 * MS;
@@ -142,6 +159,7 @@ impl World {
                 continue;
             }
             let election = &mut node.election;
+            election.set_reaches(now, calm || node.alone <= now);
             if let Some((answer, sent, _)) = node.answer.take_if(|(_, _, at)| *at <= now) {
                 match answer {
                     Answer::Granted(lease) => {
@@ -163,22 +181,28 @@ impl World {
                 }
                 match election.step(now) {
                     Step::Wait(_) => {}
+                    Step::Resign => {
+                        resigned += 1;
+                        election.lease_is_gone();
+                        node.sent = Some((Step::Resign, now, now + delay));
+                    }
                     step => node.sent = Some((step, now, now + delay)),
                 }
             }
         }
+        resigned
     }
 }
 
 #[test]
 fn never_two_and_in_the_end_one() {
-    let mut terms = 0;
+    let (mut terms, mut resigned) = (0, 0);
     for seed in 0..200 {
         let count = 2 + (seed % 5) as u16;
         let mut world = World::new(seed, count);
         let calm = 60_000 * MS;
         while world.now < calm + 4 * TTL {
-            world.tick(calm);
+            resigned += world.tick(calm);
             let certain = (0..count).filter(|i| world.nodes[usize::from(*i)].election.is_certain(world.now));
             let certain: Vec<u16> = certain.collect();
             assert!(certain.len() <= 1, "seed {seed} at {}: {certain:?}", world.now);
@@ -198,4 +222,5 @@ fn never_two_and_in_the_end_one() {
     }
     // They did change hands.
     assert!(terms > 1000, "{terms}");
+    assert!(resigned > 50, "{resigned}");
 }

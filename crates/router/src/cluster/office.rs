@@ -113,11 +113,20 @@ impl Office {
         let _ = self.namespaces.enter_private();
     }
 
-    /// Hears what followers say.
+    /// Hears what followers say, and whether any other node is heard.
     pub fn look(&self) {
+        self.standing.cut_off.store(self.is_cut_off(), Ordering::Release);
         if let Part::Control(duty) = &self.state().part {
             self.standing.superseded.store(duty.server.superseded(), Ordering::Release);
         }
+    }
+
+    /// Whether there are links, and none is up.
+    fn is_cut_off(&self) -> bool {
+        let links = self.router.read(SWITCH, "links", "").unwrap_or_default();
+        // A line of headings, and one for each link: the node at its end, and its state.
+        let mut states = links.lines().skip(1).map(|line| line.split_whitespace().nth(1)).peekable();
+        states.peek().is_some() && states.all(|state| state == Some("down"))
     }
 
     /// Waits until the tables have been whole, or for so long.

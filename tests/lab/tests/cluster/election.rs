@@ -61,6 +61,7 @@ fn another_control_node_takes_over() -> Result<()> {
         }
         assert!(tried < TRIES, "{}", stage.supervisor.printed()?);
     }
+    it_is_cut_off(&stage)?;
     a_fifth_is_taken_over(&stage)?;
     stage.end()
 }
@@ -132,6 +133,27 @@ fn it_is_killed(stage: &Stage, first: &str) -> Result<(String, u64, bool)> {
 
 fn all_came(seen: &[Seen]) -> bool {
     seen.iter().all(|seen| (seen.again, seen.late) == (0, 0) && seen.sent == seen.received)
+}
+
+/// No link of the control node carries anything, though etcd hears it: it leaves its place to one that the others hear, and
+/// follows.
+fn it_is_cut_off(stage: &Stage) -> Result<()> {
+    let (first, term) = control(stage)?.ok_or_else(|| Error::new("no control node"))?;
+    let rest: Vec<usize> = (0..NODES.len()).filter(|node| NODES[*node] != first).collect();
+    let links = |state: &str| {
+        rest.iter().try_for_each(|node| stage.link_set(&first, &[&format!("to-{}", NODES[*node]), state]))
+    };
+    links("down")?;
+    let (second, later) =
+        wait_until("another control node", LIMIT, || Ok(control(stage)?.filter(|(node, _)| *node != first)))?;
+    assert!(later > term, "{term} {later}");
+    // Its Linux is heard by all that hear each other.
+    for node in &rest {
+        stage.wait_for_ping(*node, &format!("10.{}.0.1", node + 1), true)?;
+    }
+    links("up")?;
+    stage.wait_for_all_pings()?;
+    everyone_knows(stage, &second, later)
 }
 
 /// What came while others followed has its twins at whoever takes over then.

@@ -95,6 +95,8 @@ pub struct Standing {
     pub whole: AtomicBool,
     /// The control node is connected.
     pub hears: AtomicBool,
+    /// There are links to other nodes, and none is up.
+    pub cut_off: AtomicBool,
     /// The latest term of which a node has said that it follows its control node.
     pub superseded: AtomicU64,
 }
@@ -248,7 +250,9 @@ impl Driver {
 
     /// Hears what others have noted.
     fn listen(&mut self) {
+        let now = self.now();
         let (machine, standing) = (&mut self.machine, &self.standing);
+        machine.set_reaches(now, !standing.cut_off.load(Ordering::Acquire));
         machine.set_whole(standing.whole.load(Ordering::Acquire));
         machine.set_hears(standing.hears.load(Ordering::Acquire));
         machine.superseded(standing.superseded.load(Ordering::Acquire));
@@ -279,6 +283,14 @@ impl Driver {
                 self.etcd.make(&key, &self.word(), self.lease).await?;
                 self.machine.campaigned(now);
             }
+            Step::Resign => {
+                eprintln!(
+                    "routebricks: no link to another node is up; another one is left to be the control node"
+                );
+                let lease = std::mem::take(&mut self.lease);
+                self.machine.lease_is_gone();
+                self.etcd.revoke(lease).await?;
+            }
             Step::Look => {
                 let found = self.etcd.list(prefix).await?;
                 let view = self.read(&found);
@@ -290,9 +302,9 @@ impl Driver {
     }
 
     fn word(&self) -> String {
-        let Candidacy { me, name, address, candidate, .. } = &self.candidacy;
-        let whole = self.standing.whole.load(Ordering::Acquire);
-        let word = Word { node: *me, name: name.clone(), address: *address, candidate: *candidate, whole };
+        let Candidacy { me, name, address, .. } = &self.candidacy;
+        let (candidate, whole) = (self.machine.is_candidate(), self.standing.whole.load(Ordering::Acquire));
+        let word = Word { node: *me, name: name.clone(), address: *address, candidate, whole };
         serde_json::to_string(&word).unwrap_or_default()
     }
 
