@@ -1,7 +1,6 @@
 //! Checks and chores for developers: `cargo xtask` lists them.
 
 mod arrows;
-mod elements;
 mod links;
 mod lint;
 mod summary;
@@ -13,7 +12,6 @@ use std::process::ExitCode;
 const USAGE: &str = "\
 usage: cargo xtask COMMAND
   arrows         which crate may use which, and which may hold unsafe code
-  elements       the manual's chapter on elements is what their files say
   links          the files that the manual links to or names are there
   lint           every check that runs no test
   test [ARG...]  every test; ends with the line `N passed, N failed, N skipped`; with ARGs for `cargo test`, those of
@@ -23,7 +21,6 @@ fn main() -> ExitCode {
     let args: Vec<String> = std::env::args().skip(1).collect();
     let done = match args.split_first() {
         Some((command, [])) if command == "arrows" => arrows::check(&root()),
-        Some((command, [])) if command == "elements" => elements::check(&root()),
         Some((command, [])) if command == "links" => links::check(&root()),
         Some((command, [])) if command == "lint" => lint::run(&root()),
         Some((command, rest)) if command == "test" => tests_run::run(&root(), rest),

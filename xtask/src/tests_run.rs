@@ -52,7 +52,7 @@ pub fn run(root: &Path, extra: &[String]) -> Result<(), String> {
     if counts.failed == 0 { Ok(()) } else { Err(String::new()) }
 }
 
-/// Builds the router that tests start, as `cargo test` of other packages does not, the tests, and with `release` what counts of
+/// Builds the router that tests start, which `cargo test` of other packages does not, the tests, and with `release` what counts of
 /// instructions are made with; whether all of it builds. What is optimised as a whole keeps one processor busy for long: the
 /// tests are built beside it.
 fn build_all(
@@ -77,7 +77,9 @@ fn build_release(root: &Path) -> Result<bool, String> {
 }
 
 fn build_tests(root: &Path, selections: &[Vec<&str>], for_cargo: &[String]) -> Result<bool, String> {
-    let mut built = cargo(root, &[&["build", "--package", "router"], WITH_DPDK].concat())?;
+    // With all of the workspace comes the router; on its own it is built of libraries with other features, and so of others.
+    let mut built =
+        for_cargo.is_empty() || cargo(root, &[&["build", "--package", "router"], WITH_DPDK].concat())?;
     for selection in selections {
         let chosen: Vec<&str> = for_cargo.iter().map(String::as_str).collect();
         built = built && cargo(root, &[&["test", "--no-run"], &selection[..], &chosen].concat())?;
