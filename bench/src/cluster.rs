@@ -14,7 +14,7 @@ use cluster::spread::MAX_OVERDRAFT;
 use cluster::topology::Topology;
 use serde_json::{Map, Value, json};
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 
 /// Offered load, as a part of R.
 const LOAD: f64 = 0.95;
@@ -78,7 +78,7 @@ fn figure(what: &str, of: String, unit: &'static str, value: f64, again: &str) -
 
 /// Runs the example; gives its lines of JSON.
 fn run(root: &Path, words: &[&str]) -> Result<Vec<Value>, String> {
-    let mut cargo = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+    let mut cargo = crate::cargo::command();
     // With the features of the router, and so of what it has been built of.
     cargo.args(["run", "--release", "--quiet", "--package", "router", "--features", "dpdk"]);
     cargo.args(["--example", "cluster_cost", "--"]);

@@ -4,7 +4,7 @@ use crate::huge_pages::Memory;
 use crate::value::{Measured, Target};
 use serde_json::{Map, Value};
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 
 /// Huge pages that DPDK's tables take: `rte_fib` of a full table, and `rte_fib6` and `rte_lpm6`.
 const MEMORY: [u64; 2] = [1000 << 20, 900 << 20];
@@ -56,7 +56,7 @@ fn absolute(path: &Path) -> String {
 /// Runs a bench of `crates/dpdk`; gives its lines of JSON.
 fn run(wish: &Wish<'_>, bench: &str, words: &[String], memory: u64) -> Result<Vec<Value>, String> {
     let _pages = Memory::obtain(memory);
-    let mut cargo = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+    let mut cargo = crate::cargo::command();
     cargo.args(["bench", "--quiet", "--package", "dpdk", "--bench", bench, "--"]).args(words);
     if let Some(folder) = wish.table.and_then(Path::parent) {
         cargo.env("ROUTEBRICKS_DATA", absolute(folder));

@@ -1,7 +1,7 @@
 //! Every check that runs no test, one after the other; the first that fails does not hide the others.
 
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 
 /// What to run, as words after `cargo`. Twice clippy: the crates that need no DPDK as a plain `cargo test` builds
 /// them, then everything.
@@ -38,11 +38,8 @@ pub fn run(root: &Path) -> Result<(), String> {
             failed.push(format!("cargo {}", words.join(" ")));
         }
     }
-    let probe = Command::new("cargo")
-        .args(["deny", "--version"])
-        .stdout(Stdio::null())
-        .stderr(Stdio::null())
-        .status();
+    let probe =
+        crate::cargo().args(["deny", "--version"]).stdout(Stdio::null()).stderr(Stdio::null()).status();
     if !probe.is_ok_and(|status| status.success()) {
         println!("skipped: cargo deny is not installed (scripts/setup lint installs it)");
     } else if !cargo(root, DENY) {
@@ -60,7 +57,6 @@ pub fn run(root: &Path) -> Result<(), String> {
 
 fn cargo(root: &Path, words: &[&str]) -> bool {
     println!("cargo {}", words.join(" "));
-    let status =
-        Command::new("cargo").args(words).env("RUSTDOCFLAGS", "-D warnings").current_dir(root).status();
+    let status = crate::cargo().args(words).env("RUSTDOCFLAGS", "-D warnings").current_dir(root).status();
     status.is_ok_and(|status| status.success())
 }
