@@ -15,9 +15,9 @@
 //! another one says so ([`Election::superseded`]). At most one node at a time is control node *and* has a lease that it knows
 //! to last ([`Election::is_certain`]).
 //!
-//! A control node that hears none of the others by its links is of no use to them. When those that have died are gone from the store,
-//! too, after twice the time of a lease, it gives its lease back if there is another candidate, and says that it is none itself:
-//! it campaigns only where nobody else would.
+//! A node that hears none of the others by its links is of no use to them. When those that have died are gone from the store, too,
+//! after twice the time of a lease, it says that it is no candidate, and campaigns only where nobody else would. If it is the
+//! control node it gives its lease back a little later, when others that are cut off have said so, if there is still a candidate.
 //!
 //! Whoever asks the store does what [`Election::step`] says, and tells what came of it. Time is in nanoseconds of a clock that
 //! goes on while the machine sleeps.
@@ -207,7 +207,7 @@ impl Election {
             Some(_) if now >= renew => Step::Renew,
             Some(_) if !self.announced => Step::Announce,
             Some(_) if !self.looked => Step::Look,
-            Some(_) if self.is_apart && self.holds && self.others().any(|other| other.whole) => Step::Resign,
+            Some(_) if self.resigns(now) => Step::Resign,
             Some(_) => match self.campaign() {
                 Some(when) if now >= when => Step::Campaign,
                 Some(when) => Step::Wait(when.min(renew)),
@@ -219,6 +219,20 @@ impl Election {
     /// The other candidates.
     fn others(&self) -> impl Iterator<Item = &Present> {
         self.view.present.iter().filter(|other| other.candidate && other.node != self.config.me)
+    }
+
+    /// Whether to leave the place to another one. Those that are cut off just as long have said so by then.
+    fn resigns(&self, now: u64) -> bool {
+        let is_time = self.is_apart
+            && self
+                .cut_off
+                .is_some_and(|since| now > since.saturating_add(self.patience()).saturating_add(HEARD));
+        is_time && self.holds && self.others().any(|other| other.whole)
+    }
+
+    /// How long a node that hears no other is a candidate like others.
+    fn patience(&self) -> u64 {
+        self.config.ttl.saturating_mul(LEASES_CUT_OFF)
     }
 
     /// When to campaign, if at all.
@@ -316,8 +330,7 @@ impl Election {
     /// Any other node is heard by our links, or none; true where there are no links.
     pub fn set_reaches(&mut self, now: u64, reaches: bool) {
         self.cut_off = if reaches { None } else { self.cut_off.or(Some(now)) };
-        let limit = self.config.ttl.saturating_mul(LEASES_CUT_OFF);
-        let is_apart = self.cut_off.is_some_and(|since| now.saturating_sub(since) > limit);
+        let is_apart = self.cut_off.is_some_and(|since| now.saturating_sub(since) > self.patience());
         if std::mem::replace(&mut self.is_apart, is_apart) != is_apart {
             self.announced = false;
         }
@@ -360,152 +373,6 @@ impl Election {
 }
 
 #[cfg(test)]
-mod world;
-
+mod tests;
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    pub(super) const TTL: u64 = 3_000_000_000;
-
-    pub(super) fn present(node: u16, whole: bool) -> Present {
-        Present { node, candidate: true, whole }
-    }
-
-    pub(super) fn config(me: u16) -> Config {
-        Config { me, candidate: true, preferred: 0, ttl: TTL }
-    }
-
-    /// One that has announced itself at time 0.
-    fn announced(me: u16) -> Election {
-        let mut node = Election::new(config(me));
-        assert_eq!(node.step(0), Step::Grant);
-        node.granted(0, TTL);
-        assert_eq!(node.step(0), Step::Announce);
-        node.announced();
-        assert_eq!(node.step(0), Step::Look);
-        node
-    }
-
-    fn held(node: u16, term: u64, ours: bool, present: &[Present]) -> View {
-        View { holder: Some(Holder { node, term, ours }), present: present.to_vec() }
-    }
-
-    #[test]
-    fn the_preferred_one_goes_first_and_then_who_has_whole_tables() {
-        let all = [present(0, false), present(1, false), present(2, true)];
-        let when = |me: u16, whole: bool, hears: bool, last: Option<u16>| {
-            let mut node = announced(me);
-            node.set_whole(whole);
-            node.announced();
-            node.set_hears(hears);
-            if let Some(last) = last {
-                node.saw(0, held(last, 5, last == me, &all));
-            }
-            node.saw(100, View { holder: None, present: all.to_vec() });
-            match node.step(100) {
-                Step::Campaign => 0,
-                Step::Wait(when) => when - 100,
-                other => panic!("{other:?}"),
-            }
-        };
-        assert_eq!([when(0, false, false, None), when(1, false, false, None)], [STEP, TTL / 3 - 100]);
-        assert_eq!(when(2, true, false, Some(3)), 0);
-        assert_eq!([when(0, true, false, Some(3)), when(1, false, false, Some(3))], [0, 2 * STEP]);
-        assert_eq!([when(2, true, false, Some(2)), when(0, true, false, Some(2))], [0, STEP]);
-        assert_eq!(when(2, true, true, Some(3)), TTL / 3 - 100);
-    }
-
-    #[test]
-    fn a_silent_store_changes_nothing() {
-        let mut node = announced(0);
-        node.set_whole(true);
-        node.announced();
-        node.saw(0, held(0, 7, true, &[present(0, true)]));
-        assert_eq!(
-            (node.role(), node.is_certain(TTL - 1), node.is_certain(TTL)),
-            (Role::Control { term: 7 }, true, false)
-        );
-        let mut now = TTL / 3;
-        while now < 100 * TTL {
-            match node.step(now) {
-                Step::Wait(until) => now = until,
-                Step::Renew => node.failed(now),
-                other => panic!("{other:?}"),
-            }
-        }
-        assert_eq!(node.role(), Role::Control { term: 7 });
-        // It has forgotten everything: who was the control node still is.
-        node.lease_is_gone();
-        assert_eq!(node.step(now), Step::Grant);
-        node.granted(now, TTL);
-        node.announced();
-        node.saw(now, View { holder: None, present: vec![present(0, true), present(1, true)] });
-        assert_eq!((node.step(now), node.role()), (Step::Campaign, Role::Control { term: 7 }));
-        node.campaigned(now);
-        assert_eq!(node.step(now), Step::Look);
-        node.saw(now, held(0, 2, true, &[]));
-        assert_eq!(node.role(), Role::Control { term: 2 });
-        node.superseded(2);
-        assert_eq!(node.role(), Role::Control { term: 2 });
-        node.superseded(3);
-        assert_eq!((node.role(), node.step(now)), (Role::Waiting, Step::Look));
-    }
-
-    #[test]
-    fn who_is_cut_off_leaves_its_place_to_another() {
-        let control = || {
-            let mut node = announced(0);
-            node.set_whole(true);
-            node.announced();
-            node.saw(0, held(0, 7, true, &[present(0, true), present(1, true)]));
-            node.set_reaches(0, false);
-            node
-        };
-        let limit = LEASES_CUT_OFF * TTL;
-        let mut node = control();
-        node.renewed(limit, TTL);
-        node.saw(limit, held(0, 7, true, &[present(0, true), present(1, true)]));
-        node.set_reaches(limit, false);
-        assert_eq!((node.step(limit), node.is_candidate()), (Step::Wait(limit + TTL / 3), true));
-        node.set_reaches(limit + 1, false);
-        assert_eq!((node.step(limit + 1), node.is_candidate()), (Step::Announce, false));
-        node.announced();
-        assert_eq!(node.step(limit + 1), Step::Resign);
-        node.lease_is_gone();
-        assert!(!node.is_certain(limit + 1));
-        node.granted(limit + 2, TTL);
-        node.announced();
-        // The other one has not come yet; then it is gone, too.
-        node.saw(limit + 2, View { holder: None, present: vec![present(1, true)] });
-        assert_eq!(node.step(limit + 2), Step::Wait(limit + 2 + TTL / 3));
-        node.saw(limit + 3, View::default());
-        assert_eq!((node.step(limit + 3), node.role()), (Step::Campaign, Role::Control { term: 7 }));
-        node.set_reaches(limit + 4, true);
-        assert_eq!((node.step(limit + 4), node.is_candidate()), (Step::Announce, true));
-
-        // Nobody else could do better: not there, without tables, no candidate as it is cut off itself.
-        let apart = Present { candidate: false, ..present(1, true) };
-        for others in [vec![], vec![present(1, false)], vec![apart]] {
-            let mut node = control();
-            node.set_reaches(limit + 1, false);
-            node.renewed(limit + 1, TTL);
-            node.announced();
-            node.saw(limit + 1, held(0, 7, true, &others));
-            assert_eq!(node.step(limit + 1), Step::Wait(limit + 1 + TTL / 3), "{others:?}");
-        }
-    }
-
-    #[test]
-    fn what_an_earlier_life_left_is_not_ours() {
-        let mut node = announced(0);
-        node.saw(0, held(0, 7, false, &[present(0, true)]));
-        assert_eq!((node.role(), node.step(0)), (Role::Waiting, Step::Wait(TTL / 3)));
-        let spectator = Config { candidate: false, ..config(1) };
-        let mut node = Election::new(spectator);
-        node.granted(0, TTL);
-        node.announced();
-        node.saw(0, View::default());
-        assert_eq!(node.step(0), Step::Wait(TTL / 3));
-    }
-}
+mod world;
