@@ -78,7 +78,7 @@ fn figure(what: &str, of: String, unit: &'static str, value: f64, again: &str) -
 
 /// Runs the example; gives its lines of JSON.
 fn run(root: &Path, words: &[&str]) -> Result<Vec<Value>, String> {
-    let mut cargo = crate::cargo::command();
+    let mut cargo = xtask::cargo();
     // With the features of the router, and so of what it has been built of.
     cargo.args(["run", "--release", "--quiet", "--package", "router", "--features", "dpdk"]);
     cargo.args(["--example", "cluster_cost", "--"]);

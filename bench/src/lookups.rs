@@ -56,7 +56,7 @@ fn absolute(path: &Path) -> String {
 /// Runs a bench of `crates/dpdk`; gives its lines of JSON.
 fn run(wish: &Wish<'_>, bench: &str, words: &[String], memory: u64) -> Result<Vec<Value>, String> {
     let _pages = Memory::obtain(memory);
-    let mut cargo = crate::cargo::command();
+    let mut cargo = xtask::cargo();
     cargo.args(["bench", "--quiet", "--package", "dpdk", "--bench", bench, "--"]).args(words);
     if let Some(folder) = wish.table.and_then(Path::parent) {
         cargo.env("ROUTEBRICKS_DATA", absolute(folder));

@@ -12,7 +12,6 @@
 //! One JSON line for each figure goes to the standard output and into `target/bench/figures.jsonl`, a table to the
 //! standard error, a page with plots into `target/bench/report.html`. The exit code is 0 if every target was met.
 
-mod cargo;
 mod cluster;
 mod cores;
 mod duet;

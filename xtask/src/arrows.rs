@@ -3,7 +3,6 @@
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::Command;
 
 use serde_json::Value;
 
@@ -33,7 +32,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
         ],
     ),
     ("lab", &["packet", "fib", "io", "control"]),
-    ("bench", &["epoch", "packet", "fib", "io", "cluster", "lab"]),
+    ("bench", &["epoch", "packet", "fib", "io", "cluster", "lab", "xtask"]),
     ("fuzz", &["packet", "fib", "cluster", "lang", "io", "elements", "control"]),
     ("xtask", &[]),
 ];
@@ -97,8 +96,7 @@ fn wrong_rows(page: &str, crates: &[&str]) -> Vec<String> {
 }
 
 fn packages(root: &Path) -> Result<Vec<Package>, String> {
-    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
-    let output = Command::new(cargo)
+    let output = xtask::cargo()
         .args(["metadata", "--no-deps", "--format-version", "1"])
         .current_dir(root)
         .output()

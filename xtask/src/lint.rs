@@ -39,7 +39,7 @@ pub fn run(root: &Path) -> Result<(), String> {
         }
     }
     let probe =
-        crate::cargo().args(["deny", "--version"]).stdout(Stdio::null()).stderr(Stdio::null()).status();
+        xtask::cargo().args(["deny", "--version"]).stdout(Stdio::null()).stderr(Stdio::null()).status();
     if !probe.is_ok_and(|status| status.success()) {
         println!("skipped: cargo deny is not installed (scripts/setup lint installs it)");
     } else if !cargo(root, DENY) {
@@ -57,6 +57,6 @@ pub fn run(root: &Path) -> Result<(), String> {
 
 fn cargo(root: &Path, words: &[&str]) -> bool {
     println!("cargo {}", words.join(" "));
-    let status = crate::cargo().args(words).env("RUSTDOCFLAGS", "-D warnings").current_dir(root).status();
+    let status = xtask::cargo().args(words).env("RUSTDOCFLAGS", "-D warnings").current_dir(root).status();
     status.is_ok_and(|status| status.success())
 }

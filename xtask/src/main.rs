@@ -7,7 +7,7 @@ mod summary;
 mod tests_run;
 
 use std::path::{Path, PathBuf};
-use std::process::{Command, ExitCode};
+use std::process::ExitCode;
 
 const USAGE: &str = "\
 usage: cargo xtask COMMAND
@@ -38,21 +38,6 @@ fn main() -> ExitCode {
             ExitCode::FAILURE
         }
     }
-}
-
-/// `cargo` as somebody would type it. What the one that runs us says of this package would have build scripts that ask for it
-/// run again, and everything behind them built again.
-fn cargo() -> Command {
-    let mut cargo = Command::new("cargo");
-    for (name, _) in std::env::vars_os() {
-        if name
-            .to_str()
-            .is_some_and(|name| name.starts_with("CARGO_PKG_") || name.starts_with("CARGO_MANIFEST_"))
-        {
-            cargo.env_remove(name);
-        }
-    }
-    cargo
 }
 
 /// The root of the repository: the parent of this package's folder.

@@ -30,7 +30,7 @@ pub fn run(root: &Path, extra: &[String]) -> Result<(), String> {
     let mut clean = build_all(root, &selections, for_cargo, release.is_some())?;
     if clean {
         for selection in selections {
-            let mut cargo = crate::cargo();
+            let mut cargo = xtask::cargo();
             cargo.args(["test", "--no-fail-fast"]).args(selection).args(for_cargo);
             cargo.args(["--", "--show-output"]).args(for_tests);
             cargo
@@ -88,7 +88,7 @@ fn build_tests(root: &Path, selections: &[Vec<&str>], for_cargo: &[String]) -> R
 }
 
 fn cargo(root: &Path, words: &[&str]) -> Result<bool, String> {
-    let mut cargo = crate::cargo();
+    let mut cargo = xtask::cargo();
     cargo.args(words).current_dir(root).env("CARGO_TARGET_DIR", target(root));
     // Two at a time would draw over each other.
     cargo.env("CARGO_TERM_PROGRESS_WHEN", "never");

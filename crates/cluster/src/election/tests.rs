@@ -1,3 +1,5 @@
+//! What a node asks of the store, and what it is, one answer after the other.
+
 use super::*;
 
 pub(super) const TTL: u64 = 3_000_000_000;
