@@ -83,7 +83,9 @@ impl Switch {
         let mut bins = std::mem::take(&mut self.scratch);
         let (packets, next_hops) = batch.with_next_hops();
         let (every, any, bytes) = outlets((packets, next_hops), network, &self.lines, &mut bins);
-        if any == NONE || !self.has_room_directly(ties, bytes) {
+        // Who has no room any more had some when the outlets were found.
+        let holds = self.direct.room >= bytes || !self.look_at_links(ties);
+        if any == NONE || !holds || self.direct.room < bytes {
             self.scratch = bins;
             // What is sent otherwise takes room.
             (self.direct.room, self.direct.pause) = (0, PAUSE);
@@ -111,18 +113,10 @@ impl Switch {
         Ok(())
     }
 
-    /// Whether so many bytes fit on each link that is open.
-    #[inline]
-    fn has_room_directly(&mut self, ties: Ties, bytes: u32) -> bool {
-        if self.direct.room < bytes {
-            self.look_at_links(ties);
-        }
-        bytes <= self.direct.room
-    }
-
-    /// Looks which links have room, and how much.
+    /// Looks which links have room, and how much; whether any that had some has none now.
     #[inline(never)]
-    fn look_at_links(&mut self, ties: Ties) {
+    fn look_at_links(&mut self, ties: Ties) -> bool {
+        let mut has_closed = false;
         self.direct.room = u32::MAX;
         for node in 0..self.direct.is_open.len() as u16 {
             let run = match ties {
@@ -131,8 +125,9 @@ impl Switch {
                 _ => self.chooser.direct_run(node),
             };
             let left = run.map_or(0, |run| run.left.unsigned_abs());
-            if left > 0 {
-                self.direct.room = self.direct.room.min(left);
+            match left {
+                0 => has_closed |= self.direct.is_open[usize::from(node)],
+                _ => self.direct.room = self.direct.room.min(left),
             }
             if std::mem::replace(&mut self.direct.is_open[usize::from(node)], left > 0) != (left > 0) {
                 let outlet = self.outlet_of.get(usize::from(node)).copied().filter(|_| left > 0);
@@ -141,6 +136,7 @@ impl Switch {
             }
         }
         (self.direct.changes, self.direct.ties) = (self.chooser.changes(), ties);
+        has_closed
     }
 
     /// Sends packets by their outlet, numbered if that is their manner.

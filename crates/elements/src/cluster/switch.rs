@@ -1,6 +1,7 @@
 //! One worker's part of `ClusterSwitch`: what it is made of, and when which part of it works.
 
 use super::ClusterSwitch;
+use super::adjacencies::Adjacencies;
 use super::directly::Direct;
 use super::egress::{Early, Egress};
 use super::links::Neighbour;
@@ -16,7 +17,7 @@ use cluster::header::{CLASSES, ETHERTYPE_WHOLE, Header, LEN, Limits, Phase, Temp
 use cluster::news::News;
 use cluster::numbering::Numbering;
 use cluster::path::{Config, Order, PathChooser, Policy};
-use fib::{Adjacencies, Adjacency, FramingId};
+use fib::{Adjacency, FramingId};
 use graph::{Cx, Element, Nanos, Out, Up};
 use packet::wire::ethernet::HEADER_LEN;
 use packet::{Batch, Packet};
@@ -46,8 +47,8 @@ pub struct Destination {
 #[derive(Debug)]
 #[repr(C, align(64))]
 pub struct LocalClusterSwitch {
-    adjacencies: Arc<Adjacencies>,
-    adjacencies6: Arc<Adjacencies>,
+    adjacencies: Arc<fib::Adjacencies>,
+    adjacencies6: Arc<fib::Adjacencies>,
     switch: Switch,
 }
 
@@ -55,7 +56,8 @@ pub struct LocalClusterSwitch {
 #[derive(Debug)]
 #[repr(C)]
 pub struct Switch {
-    /// How long a call may be after the last one before nobody is to blame for silence.
+    /// How long a call may be after the last one before nobody is to blame for silence: the settings' `hello`, which every call
+    /// asks for.
     patience: Nanos,
     /// Bytes that may go out before it has to be looked at whether all outlets have room; 0 = before anything goes.
     pub(super) calm: u32,
@@ -84,7 +86,7 @@ pub struct Switch {
     pub(super) lines: Box<[Destination]>,
     /// The bin of each packet of a batch. Of no meaning between calls.
     pub(super) scratch: Vec<u16>,
-    /// What says with which headers frames of IPv4 and IPv6 cross the cluster.
+    /// Those of [`ClusterSwitch`], which every batch asks for.
     pub(super) framings: [FramingId; 2],
     pub(super) direct: Direct,
     pub(super) ways: Ways,
@@ -373,8 +375,7 @@ impl Element for LocalClusterSwitch {
 
     fn push(&mut self, port: usize, batch: Batch, cx: &Cx<'_>, out: &mut Out<'_>) {
         let LocalClusterSwitch { adjacencies, adjacencies6, switch } = self;
-        let adjacencies =
-            super::adjacencies::Adjacencies { v4: adjacencies, v6: adjacencies6, reader: cx.reader };
+        let adjacencies = Adjacencies { v4: adjacencies, v6: adjacencies6, reader: cx.reader };
         switch.begin(cx.now);
         match port.checked_sub(1) {
             None => switch.ingress(batch, adjacencies, cx, out),
