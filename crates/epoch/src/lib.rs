@@ -35,6 +35,6 @@ pub use domain::{Reader, Ticket, ticket};
 pub use padded::Padded;
 pub use pages::{LargeArray, LargeSlice};
 pub use per_worker::{Accumulate, Count, PerWorker, Tally, WorkerCell};
-pub use prefetch::prefetch;
+pub use prefetch::{Ahead, prefetch};
 pub use table::Table;
 pub use tsc::{tsc, tsc_hz};

@@ -5,6 +5,36 @@
 #[cfg(all(target_arch = "x86_64", not(miri)))]
 const LINE: usize = 64;
 
+/// An array of which memory can be asked for ahead, whatever it holds, in parts of some bytes. It borrows nothing: asking for what is no
+/// longer there does neither good nor harm.
+#[derive(Debug, Clone, Copy)]
+pub struct Ahead {
+    first: *const i8,
+    bytes: usize,
+}
+
+impl Ahead {
+    /// Parts of so many bytes.
+    #[inline]
+    pub fn of<T>(array: &[T], bytes: usize) -> Ahead {
+        Ahead { first: array.as_ptr().cast(), bytes }
+    }
+
+    /// Asks the processor to bring the line in which the part with this number begins into its nearest cache.
+    #[inline(always)]
+    pub fn ask(self, part: usize) {
+        let at = self.first.wrapping_add(part.wrapping_mul(self.bytes));
+        #[cfg(all(target_arch = "x86_64", not(miri)))]
+        // SAFETY: a prefetch of any address has no effect but on the cache.
+        unsafe {
+            use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
+            _mm_prefetch::<_MM_HINT_T0>(at);
+        }
+        #[cfg(not(all(target_arch = "x86_64", not(miri))))]
+        let _ = at;
+    }
+}
+
 /// Asks the processor to bring the first two lines of `array[index]` (one, if it has no more) into its nearest cache; an index beyond the end does
 /// no harm. Many lines can be under way at once, however long the code is that runs until they are needed.
 #[inline(always)]

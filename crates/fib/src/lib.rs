@@ -66,7 +66,7 @@ pub use interfaces::{
     InVrf, Interface, InterfaceChange, InterfaceCounts, InterfaceMap, InterfaceWatch, Interfaces, Tags, Vrf,
 };
 pub use linear::LinearTable;
-pub use lookup::{Beginnings, Fib, MemoryPart};
+pub use lookup::{Beginnings, Fib, FirstLevel, MemoryPart};
 pub use mrt::{MrtError, read_mrt, write_mrt};
 pub use next_hop::{NextHop, NextHopId, NextHops, TooManyNextHops};
 pub use poptrie::Poptrie;

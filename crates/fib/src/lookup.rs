@@ -1,6 +1,6 @@
 //! What all lookup structures have in common.
 
-use epoch::Reader;
+use epoch::{Ahead, Reader};
 use serde::Serialize;
 
 use crate::next_hop::NextHopId;
@@ -30,6 +30,11 @@ pub trait Fib<A: Address>: Send + Sync {
         }
     }
 
+    /// Where lookups begin, if it is known from an address without a look at memory.
+    fn first_level(&self, _reader: &Reader) -> Option<FirstLevel> {
+        None
+    }
+
     /// Follows `rib`, in which routes have come, gone or changed since the last call at the `changed` prefixes
     /// only; the prefix of all addresses stands for any changes. One thread at a time may call this.
     fn update(&self, rib: &Rib<A>, changed: &[Prefix<A>]);
@@ -39,6 +44,28 @@ pub trait Fib<A: Address>: Send + Sync {
 
     /// The memory it holds, part by part.
     fn memory(&self) -> Vec<MemoryPart>;
+}
+
+/// The array in which lookups begin, for whoever sees addresses some time before they are looked up: meanwhile the memory can be on
+/// its way. Only a hint: it may be that of an array that is no longer there.
+#[derive(Debug, Clone, Copy)]
+pub struct FirstLevel(Ahead);
+
+impl FirstLevel {
+    /// Addresses with the same first bits are looked up in the same part of the array.
+    const BITS: u32 = 20;
+
+    /// An array with an entry for each value of so many first bits of an address; `None` if that is more than a part for an entry.
+    pub(crate) fn of<T>(entries: &[T], bits: u32) -> Option<FirstLevel> {
+        let bytes = (size_of::<T>() << bits) >> Self::BITS;
+        (bytes > 0).then(|| FirstLevel(Ahead::of(entries, bytes)))
+    }
+
+    /// Asks for the line where the lookup of an address with these first 32 bits begins.
+    #[inline(always)]
+    pub fn ask(self, first: u32) {
+        self.0.ask((first >> (32 - Self::BITS)) as usize);
+    }
 }
 
 /// Addresses of which lookups hardly ever need more than the first 64 bits.

@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use epoch::{Padded, Reader, Table};
 use serde::Serialize;
 
-use crate::lookup::{Beginnings, Fib, MemoryPart};
+use crate::lookup::{Beginnings, Fib, FirstLevel, MemoryPart};
 use crate::next_hop::{NextHop, NextHopId, NextHops, TooManyNextHops};
 use crate::prefix::{Address, Prefix};
 use crate::rib::Rib;
@@ -185,6 +185,12 @@ impl<A: Address> RouteTable<A> {
             (state.changed, state.undo) = (Vec::new(), Vec::new());
         }
         Ok(())
+    }
+
+    /// See [`Fib::first_level`].
+    #[inline]
+    pub fn first_level(&self, reader: &Reader) -> Option<FirstLevel> {
+        self.fib.first_level(reader)
     }
 
     /// Looks up each of `addrs`; see [`Fib::lookup_batch`].

@@ -4,6 +4,7 @@ use crate::NodeId;
 use crate::element::Element;
 use crate::handlers::{Handler, Handlers};
 use crate::notify::Notifier;
+use crate::plan::{Plan, downstream};
 use crate::spec::Spec;
 use crate::tables::Tables;
 use crate::time::Clock;
@@ -140,6 +141,10 @@ impl Configure<'_> {
 pub struct Initialize<'a> {
     /// Where to get started ports.
     pub devices: &'a Arc<dyn Devices>,
+    /// The element.
+    pub(crate) node: NodeId,
+    /// The graph.
+    pub(crate) plan: &'a Plan,
     /// All class values, by element number.
     pub(crate) shared: &'a [Arc<dyn AnyShared>],
 }
@@ -148,6 +153,11 @@ impl Initialize<'_> {
     /// Another element's class value, if it is of class `C`.
     pub fn peer<C: Class>(&self, node: NodeId) -> Option<Arc<C>> {
         self.shared.get(node.index())?.clone().into_any().downcast().ok()
+    }
+
+    /// The elements that packets of an output may get to by push connections, nearest first.
+    pub fn downstream(&self, output: usize) -> Vec<NodeId> {
+        downstream(self.plan, self.node, output)
     }
 }
 

@@ -48,10 +48,12 @@
 //! ```
 
 use super::addresses::{AddressSet, Few, Interfaces, Pair, broadcast};
+use super::lookup::{LooksUp, next_lookup};
 use epoch::{Count, PerWorker};
+use fib::FirstLevel;
 use graph::{
-    Agnostic, Args, Class, ConfigErrors, Configure, Cx, FromArg, Handlers, LocalCx, Loss, Out, Simple, Spec,
-    Text,
+    Agnostic, Args, Class, ConfigErrors, Configure, Cx, FromArg, Handlers, Initialize, LocalCx, Loss, Out,
+    Simple, Spec, Text,
 };
 use packet::lanes::{Lanes, Work, widest};
 use packet::wire::checksum;
@@ -60,7 +62,7 @@ use packet::wire::ipv4_lanes::Ipv4Lanes;
 use packet::{Batch, Headers, Heads, Packet};
 use std::cell::Cell;
 use std::fmt::Write;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 /// What may be wrong; the numbers are those of the losses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -109,7 +111,6 @@ impl epoch::Accumulate for Counts {
 }
 
 /// See the module. `SUM` false is `CheckIPHeader2`, which never looks at the checksum.
-#[derive(Debug)]
 pub struct CheckIPHeader<const SUM: bool> {
     offset: usize,
     bad_source: AddressSet,
@@ -119,10 +120,11 @@ pub struct CheckIPHeader<const SUM: bool> {
     verbose: bool,
     name: String,
     counts: PerWorker<Counts>,
+    /// Who looks up the routes of good packets.
+    lookup: OnceLock<Arc<dyn LooksUp>>,
 }
 
 /// One worker's part of [`CheckIPHeader`].
-#[derive(Debug)]
 pub struct LocalCheckIPHeader<const SUM: bool> {
     shared: Arc<CheckIPHeader<SUM>>,
     worker: usize,
@@ -163,7 +165,16 @@ impl<const SUM: bool> Class for CheckIPHeader<SUM> {
             verbose,
             name: cx.name.to_owned(),
             counts: PerWorker::new(cx.workers),
+            lookup: OnceLock::new(),
         })
+    }
+
+    fn initialize(&self, cx: &Initialize<'_>) -> Result<(), ConfigErrors> {
+        if let Some(lookup) = next_lookup(cx) {
+            // Initialised once, before anything asks for it.
+            let _ = self.lookup.set(lookup);
+        }
+        Ok(())
     }
 
     fn local(self: &Arc<Self>, cx: &LocalCx) -> Self::Local {
@@ -312,13 +323,15 @@ impl PlainTtls {
     }
 }
 
-/// [`check_usual`](CheckIPHeader::check_usual) of `N` packets: writes down where they want to go, and returns their total
-/// lengths; `None` if one is not usual. `unplain`: gets bits in the lanes of packets without a plain TTL.
+/// [`check_usual`](CheckIPHeader::check_usual) of `N` packets: writes down where they want to go, asks for where their `routes` are
+/// looked up, and returns their total lengths; `None` if one is not usual. `unplain`: gets bits in the lanes of packets without a
+/// plain TTL.
 #[inline(always)]
 fn check_many<V: Lanes<N>, const N: usize>(
     heads: Heads<'_, V, N, MIN_HEADER_LEN>,
     destinations: &mut [u32; N],
     illegal: impl Illegal,
+    routes: Option<FirstLevel>,
     unplain: &mut V,
 ) -> Option<V> {
     let heads = Ipv4Lanes::<V>::of(heads);
@@ -331,6 +344,9 @@ fn check_many<V: Lanes<N>, const N: usize>(
         return None;
     }
     destination.swap_bytes().store(destinations);
+    if let Some(routes) = routes {
+        destinations.iter().for_each(|to| routes.ask(*to));
+    }
     *unplain = *unplain | heads.unplain_ttls();
     Some(heads.total_len())
 }
@@ -340,6 +356,7 @@ struct Look<'a, I, One, Second> {
     batch: &'a mut Batch,
     headers: Headers,
     illegal: I,
+    routes: Option<FirstLevel>,
     one: One,
     second: Second,
 }
@@ -353,10 +370,10 @@ where
 
     #[inline(always)]
     fn run<V: Lanes<N>, const N: usize>(self) -> bool {
-        let Look { batch, headers, illegal, one, second } = self;
+        let Look { batch, headers, illegal, routes, one, second } = self;
         let mut unplain = V::splat(0);
         let many = |heads: Heads<'_, V, N, _>, destinations: &mut _| {
-            check_many(heads, destinations, illegal, &mut unplain)
+            check_many(heads, destinations, illegal, routes, &mut unplain)
         };
         batch.find_headers(headers, many, one, second);
         unplain.is_zero()
@@ -364,7 +381,7 @@ where
 }
 
 impl<const SUM: bool> Simple for LocalCheckIPHeader<SUM> {
-    fn act(&mut self, batch: &mut Batch, _: &Cx<'_>, out: &mut Out<'_>) {
+    fn act(&mut self, batch: &mut Batch, cx: &Cx<'_>, out: &mut Out<'_>) {
         let shared = &*self.shared;
         let counts = &shared.counts[self.worker];
         let second = |mut packet: Packet| match shared.check(&mut packet) {
@@ -382,11 +399,12 @@ impl<const SUM: bool> Simple for LocalCheckIPHeader<SUM> {
         let many_plain = match (shared.bad_source.few(), shared.bad_destination.few()) {
             (Some(sources), Some(destinations)) if shared.checksum => {
                 let batch = &mut *batch;
+                let routes = shared.lookup.get().and_then(|lookup| lookup.first_level(cx.reader));
                 match sources.pair().filter(|_| destinations.is_empty()) {
-                    Some(illegal) => widest(Look { batch, headers, illegal, one, second }),
+                    Some(illegal) => widest(Look { batch, headers, illegal, routes, one, second }),
                     None => {
                         let illegal = (sources, destinations);
-                        widest(Look { batch, headers, illegal, one, second })
+                        widest(Look { batch, headers, illegal, routes, one, second })
                     }
                 }
             }

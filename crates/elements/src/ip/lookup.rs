@@ -5,7 +5,8 @@ use super::linear_ip_lookup::ListedRoutes;
 use super::radix_ip_lookup::TrieRoutes;
 use super::routes::{self, Routes};
 use super::static_ip_lookup::FixedRoutes;
-use fib::{Adjacency, NextHop, NextHopId, RouteTable};
+use epoch::Reader;
+use fib::{Adjacency, FirstLevel, NextHop, NextHopId, RouteTable};
 use graph::{
     Args, Class, ConfigErrors, Configure, Cx, Element, Handlers, Initialize, LocalCx, Loss, NodeId, Out,
     Spec, State, Way,
@@ -107,6 +108,32 @@ pub(crate) fn table_of(cx: &Initialize<'_>, node: NodeId) -> Option<Arc<RouteTab
         .or_else(|| table::<ListedRoutes>(cx, node))
 }
 
+/// An element that looks up routes, for those before it, which see destinations earlier.
+pub(crate) trait LooksUp: Send + Sync {
+    /// Where its lookups begin; `None` if that is not known, or depends on more than the destination.
+    fn first_level(&self, reader: &Reader) -> Option<FirstLevel>;
+}
+
+impl<S: Structure> LooksUp for IPLookup<S> {
+    fn first_level(&self, reader: &Reader) -> Option<FirstLevel> {
+        let has_vrfs = self.routes.scope.as_ref().is_some_and(|scope| scope.has_vrfs(reader));
+        if has_vrfs { None } else { self.routes.table.first_level(reader) }
+    }
+}
+
+/// The nearest element that looks up routes for packets of output 0.
+pub(crate) fn next_lookup(cx: &Initialize<'_>) -> Option<Arc<dyn LooksUp>> {
+    fn lookup<S: Structure>(cx: &Initialize<'_>, node: NodeId) -> Option<Arc<dyn LooksUp>> {
+        cx.peer::<IPLookup<S>>(node).map(|lookup| lookup as Arc<dyn LooksUp>)
+    }
+    cx.downstream(0).into_iter().find_map(|node| {
+        lookup::<DirectRoutes>(cx, node)
+            .or_else(|| lookup::<TrieRoutes>(cx, node))
+            .or_else(|| lookup::<FixedRoutes>(cx, node))
+            .or_else(|| lookup::<ListedRoutes>(cx, node))
+    })
+}
+
 impl<S: Structure> Element for LocalIPLookup<S> {
     fn push(&mut self, _: usize, mut batch: Batch, cx: &Cx<'_>, out: &mut Out<'_>) {
         let IPLookup { routes, one_output, .. } = &*self.shared;
@@ -162,7 +189,68 @@ fn learn(ways: &mut Vec<Hop>, list: &[NextHop]) {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::OnceLock;
+
+    use graph::{Agnostic, AnyClass, ClassTable, Handlers, Simple};
+
+    use super::*;
     use crate::harness::{Bench, Setup};
+
+    /// Lets packets pass, and says whether it knows where the routes of those that leave by output 0 are looked up.
+    struct Scout(OnceLock<bool>);
+    struct LocalScout;
+
+    impl Class for Scout {
+        const SPEC: Spec = Spec::new("Scout", "1/-", "a/a");
+        type Local = Agnostic<LocalScout>;
+
+        fn configure(args: &mut Args, _: &Configure<'_>) -> Result<Scout, ConfigErrors> {
+            args.finish()?;
+            Ok(Scout(OnceLock::new()))
+        }
+
+        fn initialize(&self, cx: &Initialize<'_>) -> Result<(), ConfigErrors> {
+            let first = next_lookup(cx).and_then(|lookup| lookup.first_level(&Reader::new()));
+            self.0.set(first.is_some()).unwrap();
+            Ok(())
+        }
+
+        fn local(self: &Arc<Self>, _: &LocalCx) -> Agnostic<LocalScout> {
+            Agnostic(LocalScout)
+        }
+
+        fn handlers(h: &mut Handlers<Scout>) {
+            h.read("knows", |scout| scout.0.get().is_some_and(|knows| *knows).to_string());
+        }
+    }
+
+    impl Simple for LocalScout {
+        fn act(&mut self, _: &mut Batch, _: &Cx<'_>, _: &mut Out<'_>) {}
+    }
+
+    #[test]
+    fn the_next_lookup_is_found_behind_others_but_not_behind_a_queue() {
+        static SCOUTS: &[&dyn AnyClass] = &[&graph::of::<Scout>()];
+        static LAYERS: &[&[&dyn AnyClass]] =
+            &[SCOUTS, crate::ip::CLASSES, crate::queue::CLASSES, crate::basic::CLASSES];
+        let knows = |behind: &str| {
+            let text = format!(
+                "i :: Idle -> s :: Scout; table :: DirectIPLookup(0.0.0.0/0 0) -> Discard; {behind} -> table;"
+            );
+            let classes = ClassTable { layers: LAYERS, aliases: &[] };
+            let bench = Bench::with_classes(&text, &Setup::default(), &classes).unwrap();
+            let knows = bench.read("s.knows");
+            bench.end().unwrap();
+            knows
+        };
+        assert_eq!(knows("s"), "true");
+        assert_eq!(knows("s -> Null -> t :: Tee; t[0] -> Discard; t[1]"), "true");
+        assert_eq!(knows("s[1] -> Discard; s"), "true");
+        assert_eq!(knows("s -> Discard; s[1]"), "false");
+        assert_eq!(knows("s -> Queue -> Unqueue"), "false");
+        // Where a lookup begins in a list is nowhere in particular.
+        assert_eq!(knows("s -> l :: LinearIPLookup(0.0.0.0/0 0)"), "false");
+    }
 
     const CLASSES: [&str; 4] = ["RadixIPLookup", "DirectIPLookup", "StaticIPLookup", "LinearIPLookup"];
 

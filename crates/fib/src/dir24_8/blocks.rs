@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU8, AtomicU16, AtomicU32, AtomicU64, Ordering, fen
 
 use epoch::{LargeArray, Reader, Table, prefetch};
 
-use crate::lookup::MemoryPart;
+use crate::lookup::{FirstLevel, MemoryPart};
 use crate::next_hop::NextHopId;
 use crate::simd::gather::{self, ENTRIES, Gathered, LANES};
 
@@ -168,6 +168,11 @@ impl<E: Entry> Blocks<E> {
                 cut &= cut - 1;
             }
         }
+    }
+
+    #[inline]
+    pub fn first_level(&self) -> Option<FirstLevel> {
+        FirstLevel::of(&self.first[..], 24)
     }
 
     /// The bits for an address in a /24 that is cut.

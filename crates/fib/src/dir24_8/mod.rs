@@ -15,7 +15,7 @@ use std::sync::{Mutex, PoisonError};
 
 use epoch::{Padded, Reader, Table};
 
-use crate::lookup::{Fib, MemoryPart};
+use crate::lookup::{Fib, FirstLevel, MemoryPart};
 use crate::next_hop::NextHopId;
 use crate::prefix::Prefix4;
 use crate::rib::Rib;
@@ -105,6 +105,10 @@ impl Fib<u32> for Dir24_8 {
 
     fn lookup_batch(&self, reader: &Reader, addrs: &[u32], hops: &mut [Option<NextHopId>]) {
         each_width!(self.width.read(reader), levels => levels.blocks.lookup_batch(reader, addrs, hops));
+    }
+
+    fn first_level(&self, reader: &Reader) -> Option<FirstLevel> {
+        each_width!(self.width.read(reader), levels => levels.blocks.first_level())
     }
 
     fn update(&self, rib: &Rib<u32>, changed: &[Prefix4]) {

@@ -14,7 +14,7 @@ mod build;
 
 use epoch::{Reader, Table};
 
-use crate::lookup::{Fib, MemoryPart};
+use crate::lookup::{Fib, FirstLevel, MemoryPart};
 use crate::next_hop::NextHopId;
 use crate::prefix::{Address, Family, Prefix};
 use crate::rib::Rib;
@@ -84,6 +84,13 @@ impl<A: Address> Fib<A> for Poptrie<A> {
         match self.width.read(reader) {
             Width::Narrow(trie) => trie.lookup_batch(addrs, hops),
             Width::Wide(trie) => trie.lookup_batch(addrs, hops),
+        }
+    }
+
+    fn first_level(&self, reader: &Reader) -> Option<FirstLevel> {
+        match self.width.read(reader) {
+            Width::Narrow(trie) => FirstLevel::of(&trie.direct, trie.direct_bits),
+            Width::Wide(trie) => FirstLevel::of(&trie.direct, trie.direct_bits),
         }
     }
 

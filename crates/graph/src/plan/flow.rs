@@ -3,7 +3,7 @@
 use super::{Kind, Plan};
 use crate::NodeId;
 use crate::spec::flows;
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, VecDeque};
 
 /// The storages that pulls of `node` reach; `None` if one of the ways ends at an element that cannot tell whether it
 /// has something. `is_storage` says which elements are storages.
@@ -61,4 +61,25 @@ pub fn downstream_storages(plan: &Plan, node: NodeId, is_storage: impl Fn(NodeId
         }
     }
     found.into_iter().collect()
+}
+
+/// The elements that emissions of `node` by `output` may reach through push connections, nearest first.
+pub fn downstream(plan: &Plan, node: NodeId, output: usize) -> Vec<NodeId> {
+    let mut found = Vec::new();
+    let mut seen = BTreeSet::new();
+    let mut ask = VecDeque::from([(node, output)]);
+    while let Some(output) = ask.pop_front() {
+        for c in plan.connections.iter().filter(|c| c.from == output && plan.kind(c) == Kind::Push) {
+            let (down, input) = c.to;
+            if !seen.insert((down, input)) {
+                continue;
+            }
+            if !found.contains(&down) {
+                found.push(down);
+            }
+            let n = plan.node(down);
+            ask.extend((0..n.outputs.len()).filter(|o| flows(n.spec().flow, input, *o)).map(|o| (down, o)));
+        }
+    }
+    found
 }

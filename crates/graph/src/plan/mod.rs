@@ -12,7 +12,7 @@ use crate::class::{AnyClass, ClassTable};
 use crate::spec::{PortCounts, Spec};
 use lang::{Diagnostic, Flat, Span};
 
-pub use flow::{downstream_storages, upstream_storages};
+pub use flow::{downstream, downstream_storages, upstream_storages};
 pub use homes::{Homes, assign_homes};
 
 /// Push or pull, decided.

@@ -192,8 +192,7 @@ pub(super) fn initialize(
         }
         return Err(vec![d]);
     }
-    let cx = Initialize { devices, shared };
-    each(plan, flat, |id| shared[id.index()].initialize(&cx))
+    each(plan, flat, |node| shared[node.index()].initialize(&Initialize { devices, node, plan, shared }))
 }
 
 /// Lets elements open their files.

@@ -79,7 +79,7 @@ impl Work for Together<'_> {
         let illegal = (self.element.bad_source.few().unwrap(), self.element.bad_destination.few().unwrap());
         let (headers, mut done, mut unplain) = (self.element.headers(), false, V::splat(0));
         let look = |heads: Heads<'_, V, N, _>, destinations: &mut [u32; N]| {
-            let found = check_many(heads, destinations, illegal, &mut unplain);
+            let found = check_many(heads, destinations, illegal, None, &mut unplain);
             done = found.is_some();
             found
         };
@@ -114,6 +114,7 @@ proptest! {
             verbose: false,
             name: String::new(),
             counts: PerWorker::new(1),
+            lookup: OnceLock::new(),
         };
         let mut bytes = vec![0xa5; offset + len];
         let ip = &mut bytes[offset..];
