@@ -94,7 +94,7 @@ fn of_line4(line: &Value) -> Option<Measured> {
         ("memory", "Dir24_8") => Some(Target::AtMost(64.0)),
         ("build from the RIB", "Dir24_8") => Some(Target::AtMost(0.15)),
         ("updates per processor second", "RouteTable of Dir24_8") => Some(Target::AtLeast(1.0)),
-        ("reader's rate beside updates", "RouteTable of Dir24_8") => Some(Target::AtLeast(0.9)),
+        ("reader's rate beside updates at a pace", "RouteTable of Dir24_8") => Some(Target::AtLeast(0.9)),
         _ => None,
     };
     let unit = ["M/s", "MB", "s", "x"].into_iter().find(|unit| line["unit"] == *unit)?;

@@ -9,7 +9,8 @@ const LINE: usize = 64;
 /// longer there does neither good nor harm.
 #[derive(Debug, Clone, Copy)]
 pub struct Ahead {
-    first: *const i8,
+    /// Where the array is, which is never looked at.
+    address: usize,
     bytes: usize,
 }
 
@@ -17,18 +18,18 @@ impl Ahead {
     /// Parts of so many bytes.
     #[inline]
     pub fn of<T>(array: &[T], bytes: usize) -> Ahead {
-        Ahead { first: array.as_ptr().cast(), bytes }
+        Ahead { address: array.as_ptr().addr(), bytes }
     }
 
     /// Asks the processor to bring the line in which the part with this number begins into its nearest cache.
     #[inline(always)]
     pub fn ask(self, part: usize) {
-        let at = self.first.wrapping_add(part.wrapping_mul(self.bytes));
+        let at = self.address.wrapping_add(part.wrapping_mul(self.bytes));
         #[cfg(all(target_arch = "x86_64", not(miri)))]
         // SAFETY: a prefetch of any address has no effect but on the cache.
         unsafe {
             use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
-            _mm_prefetch::<_MM_HINT_T0>(at);
+            _mm_prefetch::<_MM_HINT_T0>(std::ptr::without_provenance(at));
         }
         #[cfg(not(all(target_arch = "x86_64", not(miri))))]
         let _ = at;

@@ -135,7 +135,7 @@ mod tests {
             let rows = stat.memory.iter().filter(|row| row.structure == structure);
             rows.map(|row| row.bytes).sum::<usize>()
         };
-        assert_eq!((bytes("dir24_8") >> 20, bytes("poptrie") >> 20, bytes("linear")), (16, 1, 4 * 12));
+        assert_eq!((bytes("dir24_8") >> 20, bytes("poptrie") >> 20, bytes("linear")), (8, 1, 4 * 12));
         let stat = stat6(&file.v6).unwrap();
         assert_eq!((stat.family, stat.routes, stat.covered_share), (Family::Ipv6, 1, 0.5));
         let json = serde_json::to_value(&stat).unwrap();

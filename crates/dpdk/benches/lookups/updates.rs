@@ -23,6 +23,8 @@ const MOST: usize = 256;
 const TOGETHER: usize = 64;
 /// Updates between two looks at the clock.
 const BURST: usize = 256;
+/// The pace beside which a reader is to keep its rate, in updates a second: a million, and some more so that it is never less.
+const PACE: f64 = 1.03e6;
 
 /// A table that routes of the full one come to and go from, one at a time.
 trait Writer {
@@ -106,11 +108,22 @@ enum Kind {
     Flap,
 }
 
-/// Makes updates for [`SPAN`], of routes from number `at` on; returns how many.
-fn write(writer: &mut dyn Writer, kind: Kind, routes: &[Route<u32>], next_hops: u32, at: &mut usize) -> u64 {
+/// Makes updates for [`SPAN`], of routes from number `at` on, as fast as it can or at a pace in updates a second; returns how many.
+fn write(
+    writer: &mut dyn Writer,
+    kind: Kind,
+    reading: &Reading<'_>,
+    pace: Option<f64>,
+    at: &mut usize,
+) -> u64 {
+    let Reading { routes, options: Options { next_hops, .. }, .. } = reading;
     let start = Instant::now();
     let mut made = 0;
     while start.elapsed() < SPAN {
+        let due = pace.map_or(Duration::ZERO, |pace| Duration::from_secs_f64(made as f64 / pace));
+        while start.elapsed() < due {
+            std::hint::spin_loop();
+        }
         for _ in 0..BURST {
             let index = *at % routes.len();
             *at += 1;
@@ -182,10 +195,10 @@ fn measure(
     writer: &mut dyn Writer,
     mut elsewhere: Option<&mut dyn Writer>,
 ) -> Result<(), String> {
-    let Reading { options, routes, addresses } = reading;
+    let Reading { options, addresses, .. } = reading;
     let (done, looked_up, ready) = (AtomicBool::new(false), AtomicU64::new(0), Barrier::new(2));
     std::thread::scope(|scope| {
-        let reading = scope.spawn(|| {
+        let thread = scope.spawn(|| {
             let pinned = pin(options.core);
             ready.wait();
             read(addresses, options.batch, look_up, &done, &looked_up);
@@ -194,8 +207,8 @@ fn measure(
         ready.wait();
         let (mut at, mut at_elsewhere) = (0, 0);
         for &(kind, what) in kinds {
-            let [mut updates, mut alone, mut kept, mut computing, mut machine, mut shared] =
-                [const { Vec::new() }; 6];
+            let [mut updates, mut alone, mut kept, mut pace, mut kept_at_pace] = [const { Vec::new() }; 5];
+            let [mut computing, mut machine, mut shared] = [const { Vec::new() }; 3];
             for _ in 0..ROUNDS {
                 // Updates, seconds, seconds of this thread's processor time, millions of lookups a second.
                 let span = |work: &mut dyn FnMut() -> u64| {
@@ -210,19 +223,21 @@ fn measure(
                     std::thread::sleep(SPAN);
                     0
                 });
-                let (made, took, cpu, beside) =
-                    span(&mut || write(writer, kind, routes, options.next_hops, &mut at));
+                let (made, took, cpu, beside) = span(&mut || write(writer, kind, reading, None, &mut at));
                 updates.push(made / took / 1e6);
                 alone.push(made / cpu / 1e6);
                 kept.push(beside / quiet);
+                let (made, took, _, beside) =
+                    span(&mut || write(writer, kind, reading, Some(PACE), &mut at));
+                pace.push(made / took / 1e6);
+                kept_at_pace.push(beside / quiet);
                 let (.., beside_arithmetic) = span(&mut || {
                     compute();
                     0
                 });
                 computing.push(beside_arithmetic / quiet);
                 if let Some(other) = elsewhere.as_deref_mut() {
-                    let (.., busy) =
-                        span(&mut || write(other, kind, routes, options.next_hops, &mut at_elsewhere));
+                    let (.., busy) = span(&mut || write(other, kind, reading, None, &mut at_elsewhere));
                     machine.push(busy / quiet);
                     shared.push(beside / busy);
                 }
@@ -230,6 +245,8 @@ fn measure(
             report.figure("updates", name, Some(what), "M/s", &updates);
             report.figure("updates per processor second", name, Some(what), "M/s", &alone);
             report.figure("reader's rate beside updates", name, Some(what), "x", &kept);
+            report.figure("updates at a pace", name, Some(what), "M/s", &pace);
+            report.figure("reader's rate beside updates at a pace", name, Some(what), "x", &kept_at_pace);
             report.figure("reader's rate beside arithmetic", name, Some(what), "x", &computing);
             if elsewhere.is_some() {
                 report.figure("reader's rate, other table", name, Some(what), "x", &machine);
@@ -237,7 +254,7 @@ fn measure(
             }
         }
         done.store(true, Ordering::Relaxed);
-        reading.join().map_err(|_| "the reader panicked".to_owned())?
+        thread.join().map_err(|_| "the reader panicked".to_owned())?
     })
 }
 

@@ -7,7 +7,7 @@ use epoch::{LargeArray, Reader, Table, prefetch};
 
 use crate::lookup::{FirstLevel, MemoryPart};
 use crate::next_hop::NextHopId;
-use crate::simd::gather::{self, ENTRIES, Gathered, LANES};
+use crate::simd::gather::{self, ENTRIES, Gathered, LANES, PAIRS};
 
 /// Numbers of groups are below this: as many may wait to be used again as are in use.
 pub(super) const GROUPS: u32 = 2 << 24;
@@ -16,23 +16,16 @@ const CHUNK: u32 = 1 << 10;
 /// The smallest table of numbers of groups, as a power of two.
 const FEWEST_NUMBERS: u32 = 10;
 
-/// An entry: the bits of an `Option<NextHopId>`, or [`CUT`](Entry::CUT).
-pub(super) trait Entry: Default + Send + Sync {
-    /// Stands for a /24 that is cut further. The bits of next hops must be below.
-    const CUT: u32;
+/// Holds the bits of an `Option<NextHopId>`.
+pub(super) trait Cell: Default + Send + Sync {
     fn load(&self) -> u32;
-    /// A release store: a reader that sees the entry and then fences sees what was written before.
+    /// A release store: a reader that sees it and then fences sees what was written before.
     fn store(&self, bits: u32);
-    /// Gathers the bits of the entries of some first ones of at most [`LANES`] addresses.
-    fn gather(first: &[Self; ENTRIES], addrs: &[u32], hops: &mut [Option<NextHopId>]) -> Gathered;
 }
 
-/// An entry of this type, and the function that gathers several.
-macro_rules! entry {
-    ($atomic:ty, $number:ty, $gather:expr) => {
-        impl Entry for $atomic {
-            const CUT: u32 = <$number>::MAX as u32;
-
+macro_rules! cell {
+    ($atomic:ty, $number:ty) => {
+        impl Cell for $atomic {
             #[inline]
             fn load(&self) -> u32 {
                 u32::from(self.load(Ordering::Relaxed))
@@ -40,41 +33,156 @@ macro_rules! entry {
 
             #[inline]
             fn store(&self, bits: u32) {
-                debug_assert!(bits <= Self::CUT);
+                debug_assert!(bits <= u32::from(<$number>::MAX));
                 self.store(bits as $number, Ordering::Release);
-            }
-
-            #[inline]
-            fn gather(first: &[Self; ENTRIES], addrs: &[u32], hops: &mut [Option<NextHopId>]) -> Gathered {
-                $gather(first, addrs, hops)
             }
         }
     };
 }
 
-entry!(AtomicU8, u8, gather::bytes);
-entry!(AtomicU16, u16, gather::halves);
-entry!(AtomicU32, u32, |_, _, _| Gathered::default());
+cell!(AtomicU8, u8);
+cell!(AtomicU16, u16);
+cell!(AtomicU32, u32);
+
+/// The first level: an entry for each /24, the bits of an `Option<NextHopId>` or [`CUT`](Entries::CUT).
+pub(super) trait Entries: Default + Send + Sync {
+    /// Stands for a /24 that is cut further. The bits of next hops must be below.
+    const CUT: u32;
+    /// What holds a next hop in groups.
+    type Cell: Cell;
+
+    /// The entry of a /24.
+    fn load(&self, block: u32) -> u32;
+    /// As [`Cell::store`]. One thread at a time may call this.
+    fn store(&self, block: u32, bits: u32);
+    /// For that thread: asks for the entry.
+    fn prefetch(&self, block: u32);
+    /// Gathers the bits of the entries of some first ones of at most [`LANES`] addresses.
+    fn gather(&self, addrs: &[u32], hops: &mut [Option<NextHopId>]) -> Gathered;
+    /// Where it is.
+    fn first_level(&self) -> Option<FirstLevel>;
+    /// Its memory.
+    fn memory(&self) -> MemoryPart;
+}
+
+/// Entries that are cells.
+pub(super) struct Whole<C>(LargeArray<C, ENTRIES>);
+
+impl<C: Cell> Default for Whole<C> {
+    fn default() -> Self {
+        Whole(LargeArray::default())
+    }
+}
+
+macro_rules! whole {
+    ($atomic:ty, $number:ty, $gather:expr) => {
+        impl Entries for Whole<$atomic> {
+            const CUT: u32 = <$number>::MAX as u32;
+            type Cell = $atomic;
+
+            #[inline]
+            fn load(&self, block: u32) -> u32 {
+                Cell::load(&self.0[block as usize])
+            }
+
+            #[inline]
+            fn store(&self, block: u32, bits: u32) {
+                Cell::store(&self.0[block as usize], bits);
+            }
+
+            #[inline]
+            fn prefetch(&self, block: u32) {
+                prefetch(&self.0[..], block as usize);
+            }
+
+            #[inline]
+            fn gather(&self, addrs: &[u32], hops: &mut [Option<NextHopId>]) -> Gathered {
+                $gather(&self.0, addrs, hops)
+            }
+
+            fn first_level(&self) -> Option<FirstLevel> {
+                FirstLevel::of(&self.0[..], 24)
+            }
+
+            fn memory(&self) -> MemoryPart {
+                MemoryPart::of("entries", &self.0[..])
+            }
+        }
+    };
+}
+
+whole!(AtomicU8, u8, gather::bytes);
+whole!(AtomicU16, u16, gather::halves);
+whole!(AtomicU32, u32, |_: &LargeArray<_, _>, _: &_, _: &mut _| Gathered::default());
+
+/// Entries of half a byte: that of an even /24 is the low half. Both change in one store, so a reader sees each as it was before or after.
+#[derive(Default)]
+pub(super) struct Halves(LargeArray<AtomicU8, PAIRS>);
+
+impl Halves {
+    /// The byte of a /24, and by how many bits its entry is shifted there.
+    #[inline]
+    fn place(&self, block: u32) -> (&AtomicU8, u32) {
+        (&self.0[(block >> 1) as usize], (block & 1) * 4)
+    }
+}
+
+impl Entries for Halves {
+    const CUT: u32 = 15;
+    type Cell = AtomicU8;
+
+    #[inline]
+    fn load(&self, block: u32) -> u32 {
+        let (pair, shift) = self.place(block);
+        Cell::load(pair) >> shift & 15
+    }
+
+    #[inline]
+    fn store(&self, block: u32, bits: u32) {
+        debug_assert!(bits <= Self::CUT);
+        let (pair, shift) = self.place(block);
+        // Nobody else stores to it.
+        Cell::store(pair, Cell::load(pair) & !(15 << shift) | bits << shift);
+    }
+
+    #[inline]
+    fn prefetch(&self, block: u32) {
+        prefetch(&self.0[..], (block >> 1) as usize);
+    }
+
+    #[inline]
+    fn gather(&self, addrs: &[u32], hops: &mut [Option<NextHopId>]) -> Gathered {
+        gather::nibbles(&self.0, addrs, hops)
+    }
+
+    fn first_level(&self) -> Option<FirstLevel> {
+        FirstLevel::of(&self.0[..], 23)
+    }
+
+    fn memory(&self) -> MemoryPart {
+        MemoryPart::of("entries", &self.0[..])
+    }
+}
 
 /// Puts the bits of each address's entry into `hops`. Bit `i` of the result is set when that of address `i` is
-/// [`CUT`](Entry::CUT). As many addresses as places for hops, at most [`LANES`].
+/// [`CUT`](Entries::CUT). As many addresses as places for hops, at most [`LANES`].
 #[inline]
-fn load<E: Entry>(first: &[E; ENTRIES], addrs: &[u32], hops: &mut [Option<NextHopId>]) -> u64 {
-    let gathered = E::gather(first, addrs, hops);
+fn load<E: Entries>(first: &E, addrs: &[u32], hops: &mut [Option<NextHopId>]) -> u64 {
+    let gathered = first.gather(addrs, hops);
     if gathered.count == addrs.len() { gathered.ones } else { load_rest(first, addrs, hops, gathered) }
 }
 
 /// As [`load`], after some have been gathered.
 #[inline(never)]
-fn load_rest<E: Entry>(
-    first: &[E; ENTRIES],
+fn load_rest<E: Entries>(
+    first: &E,
     addrs: &[u32],
     hops: &mut [Option<NextHopId>],
     gathered: Gathered,
 ) -> u64 {
     let Gathered { count, mut ones } = gathered;
     let mut load = |lane: usize, hop: &mut Option<NextHopId>, addr: u32| {
-        let bits = first[(addr >> 8) as usize].load();
+        let bits = first.load(addr >> 8);
         ones |= u64::from(bits == E::CUT) << lane;
         *hop = NextHopId::from_bits(bits);
     };
@@ -95,9 +203,9 @@ fn load_rest<E: Entry>(
 }
 
 /// The next hops of one /24.
-pub(super) type Group<E> = [E; 256];
+pub(super) type Group<C> = [C; 256];
 /// Groups that are allocated together.
-type Chunk<E> = Box<[Group<E>]>;
+type Chunk<C> = Box<[Group<C>]>;
 
 /// Which group each /24 that is cut has: open addressing, at most half full. What a block that is no longer cut has
 /// stays until the table grows.
@@ -135,18 +243,18 @@ impl Numbers {
 }
 
 /// Entries and groups. There is one writer at a time.
-pub(super) struct Blocks<E> {
-    first: LargeArray<E, ENTRIES>,
+pub(super) struct Blocks<E: Entries> {
+    first: E,
     /// Readers look at this after an entry has sent them here.
     numbers: Table<Numbers>,
-    chunks: Box<[OnceLock<Chunk<E>>]>,
+    chunks: Box<[OnceLock<Chunk<E::Cell>>]>,
 }
 
-impl<E: Entry> Blocks<E> {
+impl<E: Entries> Blocks<E> {
     /// No routes.
     pub fn new() -> Blocks<E> {
         Blocks {
-            first: LargeArray::default(),
+            first: E::default(),
             numbers: Table::new(Numbers::new(FEWEST_NUMBERS)),
             chunks: (0..GROUPS / CHUNK).map(|_| OnceLock::new()).collect(),
         }
@@ -154,7 +262,7 @@ impl<E: Entry> Blocks<E> {
 
     #[inline]
     pub fn lookup(&self, reader: &Reader, addr: u32) -> u32 {
-        let bits = self.first[(addr >> 8) as usize].load();
+        let bits = self.first.load(addr >> 8);
         if bits == E::CUT { self.lookup_cut(reader, addr) } else { bits }
     }
 
@@ -172,7 +280,7 @@ impl<E: Entry> Blocks<E> {
 
     #[inline]
     pub fn first_level(&self) -> Option<FirstLevel> {
-        FirstLevel::of(&self.first[..], 24)
+        self.first.first_level()
     }
 
     /// The bits for an address in a /24 that is cut.
@@ -190,26 +298,26 @@ impl<E: Entry> Blocks<E> {
     }
 
     #[inline]
-    fn group(&self, number: u32) -> Option<&Group<E>> {
+    fn group(&self, number: u32) -> Option<&Group<E::Cell>> {
         self.chunks.get((number / CHUNK) as usize)?.get()?.get((number % CHUNK) as usize)
     }
 
     /// For the writer: asks for the entry of an address.
     #[inline]
     pub fn prefetch(&self, addr: u32) {
-        prefetch(&self.first[..], (addr >> 8) as usize);
+        self.first.prefetch(addr >> 8);
     }
 
-    /// For the writer: the entries from that of block `first` to that of block `last`.
+    /// For the writer: the entries.
     #[inline]
-    pub fn entries(&self, first: u32, last: u32) -> &[E] {
-        &self.first[first as usize..=last as usize]
+    pub fn entries(&self) -> &E {
+        &self.first
     }
 
     /// For the writer: gives the group these next hops. Before first use it has none.
     pub fn fill(&self, number: u32, values: &[u32; 256]) {
         let chunk = self.chunks[(number / CHUNK) as usize]
-            .get_or_init(|| (0..CHUNK).map(|_| std::array::from_fn(|_| E::default())).collect());
+            .get_or_init(|| (0..CHUNK).map(|_| std::array::from_fn(|_| E::Cell::default())).collect());
         for (cell, &bits) in chunk[(number % CHUNK) as usize].iter().zip(values) {
             if cell.load() != bits {
                 cell.store(bits);
@@ -237,14 +345,14 @@ impl<E: Entry> Blocks<E> {
             new.find(block).0.store(value, Ordering::Release);
             self.numbers.replace(new);
         }
-        Entry::store(&self.first[block as usize], E::CUT);
+        self.first.store(block, E::CUT);
     }
 
     /// Only what is still cut, in a table that has room for twice as much and one; and how much that is.
     fn grown_numbers(&self) -> (Numbers, usize) {
         let slots: Vec<u64> = self.numbers.with(|numbers| {
             let all = numbers.slots.iter().map(|slot| slot.load(Ordering::Relaxed));
-            all.filter(|&slot| slot != 0 && self.first[(slot >> 32) as usize].load() == E::CUT).collect()
+            all.filter(|&slot| slot != 0 && self.first.load((slot >> 32) as u32) == E::CUT).collect()
         });
         let bits = (slots.len() * 4).next_power_of_two().ilog2().max(FEWEST_NUMBERS);
         let numbers = Numbers::new(bits);
@@ -258,6 +366,6 @@ impl<E: Entry> Blocks<E> {
         let chunks = self.chunks.iter().filter_map(OnceLock::get).map(|chunk| size_of_val(&chunk[..]));
         let numbers = self.numbers.with(|numbers| size_of_val(&numbers.slots[..]));
         let bytes = chunks.sum::<usize>() + numbers + size_of_val(&self.chunks[..]);
-        vec![MemoryPart::of("entries", &self.first[..]), MemoryPart { part: "groups", bytes }]
+        vec![self.first.memory(), MemoryPart { part: "groups", bytes }]
     }
 }

@@ -20,7 +20,7 @@ use crate::next_hop::NextHopId;
 use crate::prefix::Prefix4;
 use crate::rib::Rib;
 
-use blocks::{Blocks, Entry};
+use blocks::{Blocks, Entries, Halves, Whole};
 use paint::{Groups, Misfit, Painter};
 
 /// With more changes than this at once, going over the whole array is quicker than going to each.
@@ -35,6 +35,7 @@ const AHEAD: usize = 4;
 ///
 /// | bytes | distinct next hops | first level | group |
 /// |---|---|---|---|
+/// | ½ | up to 14 | 8 MiB | 256 bytes |
 /// | 1 | up to 254 | 16 MiB | 256 bytes |
 /// | 2 | up to 65,534 | 32 MiB | 512 bytes |
 /// | 4 | any number | 64 MiB | 1 KiB |
@@ -59,15 +60,17 @@ pub struct Dir24_8 {
 }
 
 enum Width {
-    One(Levels<AtomicU8>),
-    Two(Levels<AtomicU16>),
-    Four(Levels<AtomicU32>),
+    Half(Levels<Halves>),
+    One(Levels<Whole<AtomicU8>>),
+    Two(Levels<Whole<AtomicU16>>),
+    Four(Levels<Whole<AtomicU32>>),
 }
 
 /// Calls the same method whatever the width.
 macro_rules! each_width {
     ($width:expr, $levels:ident => $call:expr) => {
         match $width {
+            Width::Half($levels) => $call,
             Width::One($levels) => $call,
             Width::Two($levels) => $call,
             Width::Four($levels) => $call,
@@ -82,9 +85,9 @@ impl Default for Dir24_8 {
 }
 
 impl Dir24_8 {
-    /// A table without routes; allocates 16 MiB.
+    /// A table without routes; allocates 8 MiB.
     pub fn new() -> Dir24_8 {
-        Dir24_8 { width: Table::new(Width::One(Levels::new())) }
+        Dir24_8 { width: Table::new(Width::Half(Levels::new())) }
     }
 
     /// The table of these routes.
@@ -117,14 +120,15 @@ impl Fib<u32> for Dir24_8 {
         let misfit = self.width.with(|width| {
             each_width!(width, levels => levels.update(rib, changed)).err().map(|misfit| {
                 match (misfit, width) {
-                    (Misfit::NextHop, Width::One(_)) | (Misfit::Groups, Width::Two(_)) => 2,
-                    (Misfit::Groups, Width::One(_)) => 1,
-                    _ => 4,
+                    (Misfit::Groups, Width::Half(_)) => 4,
+                    (Misfit::NextHop, Width::Half(_)) | (Misfit::Groups, Width::One(_)) => 8,
+                    (Misfit::NextHop, Width::One(_)) | (Misfit::Groups, Width::Two(_)) => 16,
+                    _ => 32,
                 }
             })
         });
-        if let Some(bytes) = misfit {
-            self.width.replace(Width::build(rib, bytes));
+        if let Some(bits) = misfit {
+            self.width.replace(Width::build(rib, bits));
         }
     }
 
@@ -138,12 +142,15 @@ impl Fib<u32> for Dir24_8 {
 }
 
 impl Width {
-    /// The table of these routes, with entries of at least so many bytes.
-    fn build(rib: &Rib<u32>, bytes: usize) -> Width {
-        if let Some(levels) = (bytes <= 1).then(|| Levels::build(rib)).flatten() {
+    /// The table of these routes, with entries of at least so many bits.
+    fn build(rib: &Rib<u32>, bits: usize) -> Width {
+        if let Some(levels) = (bits <= 4).then(|| Levels::build(rib)).flatten() {
+            return Width::Half(levels);
+        }
+        if let Some(levels) = (bits <= 8).then(|| Levels::build(rib)).flatten() {
             return Width::One(levels);
         }
-        if let Some(levels) = (bytes <= 2).then(|| Levels::build(rib)).flatten() {
+        if let Some(levels) = (bits <= 16).then(|| Levels::build(rib)).flatten() {
             return Width::Two(levels);
         }
         // These hold every number of a next hop, and there are more groups than /24s.
@@ -152,13 +159,13 @@ impl Width {
 }
 
 /// The two levels, and what the writer knows beside them.
-struct Levels<E> {
+struct Levels<E: Entries> {
     blocks: Blocks<E>,
     /// Only the one writer locks this; readers must keep the line with `blocks`.
     groups: Padded<Mutex<Groups>>,
 }
 
-impl<E: Entry> Levels<E> {
+impl<E: Entries> Levels<E> {
     fn new() -> Levels<E> {
         Levels { blocks: Blocks::new(), groups: Padded::default() }
     }
@@ -259,11 +266,12 @@ mod tests {
         assert_eq!(hops, [Some(hop(0)), Some(hop(0)), Some(hop(2)), Some(hop(3)), None]);
     }
 
-    fn bytes(dir: &Dir24_8) -> usize {
+    fn bits(dir: &Dir24_8) -> usize {
         dir.width.with(|width| match width {
-            Width::One(_) => 1,
-            Width::Two(_) => 2,
-            Width::Four(_) => 4,
+            Width::Half(_) => 4,
+            Width::One(_) => 8,
+            Width::Two(_) => 16,
+            Width::Four(_) => 32,
         })
     }
 
@@ -272,12 +280,21 @@ mod tests {
         let dir = Dir24_8::new();
         let reader = Reader::new();
         let mut rib = Rib::new();
-        let steps = [(1, 253, 1), (2, 254, 2), (3, 65_533, 2), (4, 65_534, 4), (5, 1 << 24, 4), (6, 0, 4)];
+        let steps = [
+            (1, 13, 4),
+            (2, 14, 8),
+            (3, 253, 8),
+            (4, 254, 16),
+            (5, 65_533, 16),
+            (6, 65_534, 32),
+            (7, 1 << 24, 32),
+            (8, 0, 32),
+        ];
         for (step, &(last_octet, index, expected)) in steps.iter().enumerate() {
             let (host, block) = (Prefix::host(last_octet), Prefix::truncated(last_octet << 24, 8));
             rib.extend([(host, hop(index)), (block, hop(index))]);
             dir.update(&rib, &[host, block]);
-            assert_eq!(bytes(&dir), expected, "{index}");
+            assert_eq!(bits(&dir), expected, "{index}");
             for &(last_octet, index, _) in &steps[..=step] {
                 assert_eq!(dir.lookup(&reader, last_octet), Some(hop(index)));
                 assert_eq!(dir.lookup(&reader, last_octet << 24 | 0xABCDEF), Some(hop(index)));
@@ -295,7 +312,7 @@ mod tests {
         let count = 1 << 16;
         let rib: Rib<u32> = (0..count).map(|i| (Prefix::host(i << 8 | i & 255), hop(i))).collect();
         dir.update(&rib, &[Prefix::default()]);
-        assert_eq!((bytes(&dir), groups(&dir)), (4, (count, 0)));
+        assert_eq!((bits(&dir), groups(&dir)), (32, (count, 0)));
         let addrs: Vec<u32> = (0..count).flat_map(|i| [i << 8 | i & 255, i << 8 | !i & 255]).collect();
         let mut hops = vec![None; addrs.len()];
         dir.lookup_batch(&reader, &addrs, &mut hops);
@@ -308,12 +325,12 @@ mod tests {
     fn batches_of_any_length_and_the_shorter_slice_counts() {
         let dir = Dir24_8::new();
         let reader = Reader::new();
-        for limit in [250, 60_000, 70_000] {
+        for limit in [14, 250, 60_000, 70_000] {
             let rib: Rib<u32> = (0..=255)
                 .flat_map(|i| {
                     [
                         (Prefix::truncated(i << 24, 8), hop(i * limit / 256)),
-                        (Prefix::host(i << 24), hop(i % 250)),
+                        (Prefix::host(i << 24), hop(i % limit.min(250))),
                     ]
                 })
                 .collect();

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use epoch::{Ticket, ticket};
 
-use super::blocks::{Blocks, Entry, GROUPS};
+use super::blocks::{Blocks, Entries, GROUPS};
 
 /// So many groups share a ticket: drawing one takes the epoch's cache line from every reader, and asking whether it
 /// has passed takes theirs.
@@ -81,12 +81,12 @@ impl Groups {
 
 /// Takes ranges of addresses with their next hops, in order and without gaps, from the start of a /24 to the end of one,
 /// and writes each entry once, with its final value, if it has changed.
-pub(super) struct Painter<'b, E> {
+pub(super) struct Painter<'b, E: Entries> {
     pub blocks: &'b Blocks<E>,
     pub groups: &'b mut Groups,
 }
 
-impl<E: Entry> Painter<'_, E> {
+impl<E: Entries> Painter<'_, E> {
     /// The addresses from `first` to `last` get these bits.
     pub fn paint(&mut self, first: u32, last: u32, bits: u32) -> Result<(), Misfit> {
         if bits >= E::CUT {
@@ -116,10 +116,11 @@ impl<E: Entry> Painter<'_, E> {
 
     /// Sets the next hop of whole blocks.
     fn set(&mut self, first: u32, last: u32, bits: u32) {
-        for (block, entry) in (first..).zip(self.blocks.entries(first, last)) {
-            let old = entry.load();
+        let entries = self.blocks.entries();
+        for block in first..=last {
+            let old = entries.load(block);
             if old != bits {
-                entry.store(bits);
+                entries.store(block, bits);
                 if old == E::CUT {
                     self.blocks.number(block).into_iter().for_each(|group| self.groups.retire(group));
                 }
@@ -134,7 +135,7 @@ impl<E: Entry> Painter<'_, E> {
             self.set(block, block, values[0]);
             return Ok(());
         }
-        let is_cut = self.blocks.entries(block, block)[0].load() == E::CUT;
+        let is_cut = self.blocks.entries().load(block) == E::CUT;
         if let Some(group) = self.blocks.number(block).filter(|_| is_cut) {
             self.blocks.fill(group, &self.groups.values);
             return Ok(());

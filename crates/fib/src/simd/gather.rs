@@ -10,6 +10,8 @@ use crate::next_hop::NextHopId;
 pub(crate) const LANES: usize = 64;
 /// One entry for each value of 24 bits, and some more: words of 4 bytes are loaded, whose first bytes are an entry.
 pub(crate) const ENTRIES: usize = (1 << 24) + 3;
+/// The same for two entries in a byte.
+pub(crate) const PAIRS: usize = (1 << 23) + 3;
 
 /// What has been done.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -20,24 +22,31 @@ pub(crate) struct Gathered {
     pub ones: u64,
 }
 
-/// For each address, the entry at its first 24 bits, as the bits of its next hop.
+/// For each address, the entry at its first 24 bits, as the bits of its next hop. Two entries lie in a byte, the first one in its low
+/// half.
 #[inline]
-pub(crate) fn bytes(first: &[AtomicU8; ENTRIES], addrs: &[u32], hops: &mut [Option<NextHopId>]) -> Gathered {
-    best::<_, 1>(first, addrs, hops)
+pub(crate) fn nibbles(first: &[AtomicU8; PAIRS], addrs: &[u32], hops: &mut [Option<NextHopId>]) -> Gathered {
+    best::<_, PAIRS, 4>(first, addrs, hops)
 }
 
-/// As [`bytes`], for entries of two bytes.
+/// As [`nibbles`], for entries of a byte.
+#[inline]
+pub(crate) fn bytes(first: &[AtomicU8; ENTRIES], addrs: &[u32], hops: &mut [Option<NextHopId>]) -> Gathered {
+    best::<_, ENTRIES, 8>(first, addrs, hops)
+}
+
+/// As [`nibbles`], for entries of two bytes.
 #[inline]
 pub(crate) fn halves(
     first: &[AtomicU16; ENTRIES],
     addrs: &[u32],
     hops: &mut [Option<NextHopId>],
 ) -> Gathered {
-    best::<_, 2>(first, addrs, hops)
+    best::<_, ENTRIES, 16>(first, addrs, hops)
 }
 
 #[cfg(not(target_arch = "x86_64"))]
-fn best<E, const BYTES: u32>(_: &[E; ENTRIES], _: &[u32], _: &mut [Option<NextHopId>]) -> Gathered {
+fn best<E, const N: usize, const BITS: u32>(_: &[E; N], _: &[u32], _: &mut [Option<NextHopId>]) -> Gathered {
     Gathered::default()
 }
 
@@ -45,19 +54,18 @@ fn best<E, const BYTES: u32>(_: &[E; ENTRIES], _: &[u32], _: &mut [Option<NextHo
 #[cfg(target_arch = "x86_64")]
 #[inline]
 #[allow(unsafe_code)]
-fn best<E, const BYTES: u32>(
-    first: &[E; ENTRIES],
+fn best<E, const N: usize, const BITS: u32>(
+    first: &[E; N],
     addrs: &[u32],
     hops: &mut [Option<NextHopId>],
 ) -> Gathered {
-    const { assert!(BYTES < 4 && size_of::<E>() == BYTES as usize && align_of::<E>() == BYTES as usize) };
     let addrs = &addrs[..addrs.len().min(LANES)];
     if is_x86_feature_detected!("avx512f") {
         // SAFETY: the processor has AVX-512.
-        unsafe { x86::sixteens::<E, BYTES>(first, addrs, hops) }
+        unsafe { x86::sixteens::<E, N, BITS>(first, addrs, hops) }
     } else if is_x86_feature_detected!("avx2") {
         // SAFETY: the processor has AVX2.
-        unsafe { x86::eights::<E, BYTES>(first, addrs, hops) }
+        unsafe { x86::eights::<E, N, BITS>(first, addrs, hops) }
     } else {
         Gathered::default()
     }
@@ -72,33 +80,51 @@ mod x86 {
     use std::arch::asm;
     use std::arch::x86_64::{
         __m256i, __m512i, _mm256_and_si256, _mm256_castsi256_ps, _mm256_cmpeq_epi32, _mm256_lddqu_si256,
-        _mm256_movemask_ps, _mm256_set1_epi32, _mm256_setzero_si256, _mm256_srli_epi32, _mm256_storeu_si256,
-        _mm512_and_si512, _mm512_cmpeq_epi32_mask, _mm512_loadu_si512, _mm512_set1_epi32,
-        _mm512_setzero_si512, _mm512_srli_epi32, _mm512_storeu_si512,
+        _mm256_movemask_ps, _mm256_set1_epi32, _mm256_setzero_si256, _mm256_srli_epi32, _mm256_srlv_epi32,
+        _mm256_storeu_si256, _mm512_and_si512, _mm512_cmpeq_epi32_mask, _mm512_loadu_si512,
+        _mm512_set1_epi32, _mm512_setzero_si512, _mm512_srli_epi32, _mm512_srlv_epi32, _mm512_storeu_si512,
     };
 
-    use super::{ENTRIES, Gathered};
+    use super::Gathered;
     use crate::next_hop::NextHopId;
 
     /// All bits of an entry.
-    const fn all(bytes: u32) -> i32 {
-        (1 << (8 * bytes)) - 1
+    const fn all(bits: u32) -> i32 {
+        (1 << bits) - 1
+    }
+
+    /// True if there is a word at the entry of every address.
+    const fn fits<E, const N: usize>(bits: u32) -> bool {
+        let bytes = (((1 << 24) - 1) * bits as usize) / 8 + 4;
+        matches!(bits, 4 | 8 | 16) && align_of::<E>() * 8 >= bits as usize && bytes <= N * size_of::<E>()
     }
 
     #[target_feature(enable = "avx512f")]
-    pub fn sixteens<E, const BYTES: u32>(
-        first: &[E; ENTRIES],
+    pub fn sixteens<E, const N: usize, const BITS: u32>(
+        first: &[E; N],
         addrs: &[u32],
         hops: &mut [Option<NextHopId>],
     ) -> Gathered {
-        let all = _mm512_set1_epi32(all(BYTES));
+        const { assert!(fits::<E, N>(BITS)) };
+        let all = _mm512_set1_epi32(all(BITS));
         let ((addrs, _), (hops, _)) = (addrs.as_chunks::<16>(), hops.as_chunks_mut::<16>());
         let mut gathered = Gathered::default();
         for (hops, addrs) in hops.iter_mut().zip(addrs) {
             // SAFETY: sixteen numbers of 4 bytes are 64 bytes; no alignment is needed.
-            let index = _mm512_srli_epi32::<8>(unsafe { _mm512_loadu_si512(addrs.as_ptr().cast()) });
-            // SAFETY: an index has 24 bits, and the array 3 more entries: a word fits in after each.
-            let words = unsafe { words16::<BYTES>(first.as_ptr().cast(), index) };
+            let addrs = unsafe { _mm512_loadu_si512(addrs.as_ptr().cast()) };
+            // SAFETY: numbers of entries have 24 bits, those of pairs of them 23, and `fits` sees to it that a word is there.
+            let words = unsafe {
+                match BITS {
+                    4 => {
+                        let pairs = words16::<1>(first.as_ptr().cast(), _mm512_srli_epi32::<9>(addrs));
+                        // Bit 8 of an address tells which half: shifted by 6 it is by how many bits.
+                        let half = _mm512_and_si512(_mm512_srli_epi32::<6>(addrs), _mm512_set1_epi32(4));
+                        _mm512_srlv_epi32(pairs, half)
+                    }
+                    8 => words16::<1>(first.as_ptr().cast(), _mm512_srli_epi32::<8>(addrs)),
+                    _ => words16::<2>(first.as_ptr().cast(), _mm512_srli_epi32::<8>(addrs)),
+                }
+            };
             let bits = _mm512_and_si512(words, all);
             gathered.ones |= u64::from(_mm512_cmpeq_epi32_mask(bits, all)) << gathered.count;
             gathered.count += 16;
@@ -110,19 +136,30 @@ mod x86 {
     }
 
     #[target_feature(enable = "avx2")]
-    pub fn eights<E, const BYTES: u32>(
-        first: &[E; ENTRIES],
+    pub fn eights<E, const N: usize, const BITS: u32>(
+        first: &[E; N],
         addrs: &[u32],
         hops: &mut [Option<NextHopId>],
     ) -> Gathered {
-        let all = _mm256_set1_epi32(all(BYTES));
+        const { assert!(fits::<E, N>(BITS)) };
+        let all = _mm256_set1_epi32(all(BITS));
         let ((addrs, _), (hops, _)) = (addrs.as_chunks::<8>(), hops.as_chunks_mut::<8>());
         let mut gathered = Gathered::default();
         for (hops, addrs) in hops.iter_mut().zip(addrs) {
             // SAFETY: eight numbers of 4 bytes are 32 bytes; no alignment is needed.
-            let index = _mm256_srli_epi32::<8>(unsafe { _mm256_lddqu_si256(addrs.as_ptr().cast()) });
-            // SAFETY: an index has 24 bits, and the array 3 more entries: a word fits in after each.
-            let words = unsafe { words8::<BYTES>(first.as_ptr().cast(), index) };
+            let addrs = unsafe { _mm256_lddqu_si256(addrs.as_ptr().cast()) };
+            // SAFETY: as in `sixteens`.
+            let words = unsafe {
+                match BITS {
+                    4 => {
+                        let pairs = words8::<1>(first.as_ptr().cast(), _mm256_srli_epi32::<9>(addrs));
+                        let half = _mm256_and_si256(_mm256_srli_epi32::<6>(addrs), _mm256_set1_epi32(4));
+                        _mm256_srlv_epi32(pairs, half)
+                    }
+                    8 => words8::<1>(first.as_ptr().cast(), _mm256_srli_epi32::<8>(addrs)),
+                    _ => words8::<2>(first.as_ptr().cast(), _mm256_srli_epi32::<8>(addrs)),
+                }
+            };
             let bits = _mm256_and_si256(words, all);
             let ones = _mm256_movemask_ps(_mm256_castsi256_ps(_mm256_cmpeq_epi32(bits, all)));
             gathered.ones |= u64::from(ones as u8) << gathered.count;
@@ -134,10 +171,10 @@ mod x86 {
         gathered
     }
 
-    /// The words that begin at the entries with these numbers.
+    /// The words that begin at these multiples of `BYTES` bytes.
     ///
     /// # Safety
-    /// There must be entries of `BYTES` bytes at `first`, and a word at each of them.
+    /// There must be a word at each of them, behind `first`.
     #[inline]
     #[target_feature(enable = "avx512f")]
     unsafe fn words16<const BYTES: u32>(first: *const u8, numbers: __m512i) -> __m512i {
@@ -194,23 +231,23 @@ mod tests {
 
     use super::*;
 
-    type How<E> = fn(&[E; ENTRIES], &[u32], &mut [Option<NextHopId>]) -> Gathered;
+    type How<E, const N: usize> = fn(&[E; N], &[u32], &mut [Option<NextHopId>]) -> Gathered;
 
     /// The ways that this processor has, each with how many addresses it takes at once.
-    fn ways<E, const BYTES: u32>() -> Vec<(How<E>, usize)> {
+    fn ways<E, const N: usize, const BITS: u32>() -> Vec<(How<E, N>, usize)> {
         #[cfg(target_arch = "x86_64")]
         {
-            let mut ways: Vec<(How<E>, usize)> = Vec::new();
+            let mut ways: Vec<(How<E, N>, usize)> = Vec::new();
             if is_x86_feature_detected!("avx512f") {
                 // SAFETY: the processor has AVX-512.
                 ways.push((
-                    |first, addrs, hops| unsafe { x86::sixteens::<E, BYTES>(first, addrs, hops) },
+                    |first, addrs, hops| unsafe { x86::sixteens::<E, N, BITS>(first, addrs, hops) },
                     16,
                 ));
             }
             if is_x86_feature_detected!("avx2") {
                 // SAFETY: the processor has AVX2.
-                ways.push((|first, addrs, hops| unsafe { x86::eights::<E, BYTES>(first, addrs, hops) }, 8));
+                ways.push((|first, addrs, hops| unsafe { x86::eights::<E, N, BITS>(first, addrs, hops) }, 8));
             }
             ways
         }
@@ -218,39 +255,43 @@ mod tests {
         Vec::new()
     }
 
-    fn agree<E, const BYTES: u32>(
-        first: &[E; ENTRIES],
-        load: impl Fn(&E) -> u32,
+    /// `load` gives the entry with a number.
+    fn agree<E, const N: usize, const BITS: u32>(
+        first: &[E; N],
+        load: impl Fn(&[E; N], usize) -> u32,
         addrs: &[u32],
     ) -> Result<(), TestCaseError> {
-        let expected: Vec<u32> = addrs.iter().map(|addr| load(&first[(addr >> 8) as usize])).collect();
-        for (way, lanes) in ways::<E, BYTES>() {
+        let expected: Vec<u32> = addrs.iter().map(|addr| load(first, (addr >> 8) as usize)).collect();
+        for (way, lanes) in ways::<E, N, BITS>() {
             let mut hops = vec![NextHopId::new(0xDEAD); addrs.len()];
             let gathered = way(first, addrs, &mut hops);
             prop_assert_eq!(gathered.count, addrs.len() / lanes * lanes);
             for (lane, (&hop, &bits)) in hops.iter().zip(&expected).enumerate() {
                 let done = lane < gathered.count;
                 prop_assert_eq!(hop, if done { NextHopId::from_bits(bits) } else { NextHopId::new(0xDEAD) });
-                prop_assert_eq!(gathered.ones >> lane & 1 == 1, done && bits == (1 << (8 * BYTES)) - 1);
+                prop_assert_eq!(gathered.ones >> lane & 1 == 1, done && bits == (1 << BITS) - 1);
             }
         }
         Ok(())
     }
 
-    fn array<E>(entry: impl Fn(u32) -> E) -> Box<[E; ENTRIES]> {
-        (0..ENTRIES as u32).map(entry).collect::<Vec<_>>().try_into().ok().unwrap()
+    fn array<E, const N: usize>(entry: impl Fn(u32) -> E) -> Box<[E; N]> {
+        (0..N as u32).map(entry).collect::<Vec<_>>().try_into().ok().unwrap()
     }
 
     #[test]
     fn gathering_gives_what_loading_one_by_one_gives() {
         // Every 256th entry has all bits set, neighbours differ.
+        let nibbles = array(|i| AtomicU8::new((i ^ i >> 8) as u8));
         let bytes = array(|i| AtomicU8::new((i ^ i >> 8) as u8));
         let halves = array(|i| AtomicU16::new(if i % 7 == 0 { u16::MAX } else { (i ^ i >> 16) as u16 }));
         let addr = prop_oneof![any::<u32>(), 0..2048u32, u32::MAX - 2048..=u32::MAX];
         let mut runner = proptest::test_runner::TestRunner::default();
         let done = runner.run(&prop::collection::vec(addr, 0..=LANES), |addrs| {
-            agree::<_, 1>(&bytes, |entry| u32::from(entry.load(Ordering::Relaxed)), &addrs)?;
-            agree::<_, 2>(&halves, |entry| u32::from(entry.load(Ordering::Relaxed)), &addrs)
+            let byte = |entry: &AtomicU8| u32::from(entry.load(Ordering::Relaxed));
+            agree::<_, PAIRS, 4>(&nibbles, |all, i| byte(&all[i / 2]) >> (i % 2 * 4) & 15, &addrs)?;
+            agree::<_, ENTRIES, 8>(&bytes, |all, i| byte(&all[i]), &addrs)?;
+            agree::<_, ENTRIES, 16>(&halves, |all, i| u32::from(all[i].load(Ordering::Relaxed)), &addrs)
         });
         assert_eq!(done, Ok(()));
     }
