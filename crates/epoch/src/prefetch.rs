@@ -21,10 +21,16 @@ impl Ahead {
         Ahead { address: array.as_ptr().addr(), bytes }
     }
 
+    /// Where the part with this number begins.
+    #[inline(always)]
+    pub fn address(self, part: usize) -> usize {
+        self.address.wrapping_add(part.wrapping_mul(self.bytes))
+    }
+
     /// Asks the processor to bring the line in which the part with this number begins into its nearest cache.
     #[inline(always)]
     pub fn ask(self, part: usize) {
-        let at = self.address.wrapping_add(part.wrapping_mul(self.bytes));
+        let at = self.address(part);
         #[cfg(all(target_arch = "x86_64", not(miri)))]
         // SAFETY: a prefetch of any address has no effect but on the cache.
         unsafe {

@@ -64,7 +64,19 @@ impl FirstLevel {
     /// Asks for the line where the lookup of an address with these first 32 bits begins.
     #[inline(always)]
     pub fn ask(self, first: u32) {
-        self.0.ask((first >> (32 - Self::BITS)) as usize);
+        self.0.ask(Self::part(first));
+    }
+
+    /// The part of an address.
+    #[inline(always)]
+    fn part(first: u32) -> usize {
+        (first >> (32 - Self::BITS)) as usize
+    }
+
+    /// Where the line lies that is asked for.
+    #[cfg(test)]
+    pub(crate) fn address(self, first: u32) -> usize {
+        self.0.address(Self::part(first))
     }
 }
 

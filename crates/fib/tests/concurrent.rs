@@ -13,6 +13,8 @@ use fib::{
 const DEFAULT: u32 = 1000;
 /// Areas whose routes lead to ports that are, modulo 4, the area's number.
 const AREAS: [&str; 4] = ["10.0.0.0/14", "10.4.0.0/14", "192.168.0.0/20", "192.168.16.0/20"];
+/// The same where neighbouring /24s belong to different areas.
+const NARROW_AREAS: [&str; 4] = ["10.0.0.0/24", "10.0.1.0/24", "10.0.2.0/24", "10.0.3.0/24"];
 
 fn route(prefix: Prefix4, port: u32) -> Route<u32> {
     Route { prefix, next_hop: NextHop { gateway: None, port } }
@@ -33,7 +35,8 @@ fn read(table: &RouteTable<u32>, areas: &[Prefix4; 4], done: &AtomicBool, looked
         for (i, addr) in addrs.iter_mut().enumerate() {
             let area = areas[i % 4];
             // Half of them near the start, where the longest prefixes come and go.
-            let spread = if i % 8 < 4 { area.last() - area.first() } else { 1023 };
+            let all = area.last() - area.first();
+            let spread = if i % 8 < 4 { all } else { all.min(1023) };
             *addr = area.first() + random(&mut state) % (spread + 1);
         }
         let mut hops = [None; 32];
@@ -48,8 +51,8 @@ fn read(table: &RouteTable<u32>, areas: &[Prefix4; 4], done: &AtomicBool, looked
     }
 }
 
-/// Adds and removes routes of all lengths in all areas.
-fn write(table: &RouteTable<u32>, areas: &[Prefix4; 4], rounds: u32) {
+/// Adds and removes routes of all lengths in all areas, each of which has so many ports.
+fn write(table: &RouteTable<u32>, areas: &[Prefix4; 4], rounds: u32, ports: u32) {
     let mut state = 7;
     let mut present = HashSet::new();
     for round in 0..rounds {
@@ -58,13 +61,14 @@ fn write(table: &RouteTable<u32>, areas: &[Prefix4; 4], rounds: u32) {
             let which = (random(&mut state) >> 16) as usize % 4;
             let area = areas[which];
             let len = area.len() + (random(&mut state) >> 8) as u8 % (33 - area.len());
-            let addr = area.first() | (random(&mut state) & 3 << (32 - len) & 1023);
+            let near = 1023 & (area.last() - area.first());
+            let addr = area.first() | (random(&mut state) & 3 << (32 - len) & near);
             let prefix = Prefix4::new(addr, len).expect("at most 32");
             if present.remove(&prefix) {
                 changes.push(RouteChange::Remove(prefix, None));
             } else {
                 present.insert(prefix);
-                changes.push(RouteChange::Add(route(prefix, which as u32 + 4 * (round % 50))));
+                changes.push(RouteChange::Add(route(prefix, which as u32 + 4 * (round % ports))));
             }
         }
         table.apply(&changes).expect("the set says what is there");
@@ -72,12 +76,16 @@ fn write(table: &RouteTable<u32>, areas: &[Prefix4; 4], rounds: u32) {
 }
 
 fn run(table: &RouteTable<u32>, rounds: u32) {
-    let areas = AREAS.map(|text| text.parse().expect("a prefix"));
+    run_in(table, AREAS, rounds, 50);
+}
+
+fn run_in(table: &RouteTable<u32>, areas: [&str; 4], rounds: u32, ports: u32) {
+    let areas = areas.map(|text| text.parse().expect("a prefix"));
     table.apply(&[RouteChange::Add(route(Prefix4::default(), DEFAULT))]).expect("empty before");
     let (done, looked_up) = (AtomicBool::new(false), AtomicU64::new(0));
     std::thread::scope(|scope| {
         let readers = [0; 2].map(|_| scope.spawn(|| read(table, &areas, &done, &looked_up)));
-        write(table, &areas, rounds);
+        write(table, &areas, rounds, ports);
         // On a busy machine the readers may not have had their turn yet.
         while looked_up.load(Ordering::Relaxed) < 10_000 && !readers.iter().all(|reader| reader.is_finished())
         {
@@ -90,6 +98,14 @@ fn run(table: &RouteTable<u32>, rounds: u32) {
 #[test]
 fn dir24_8_readers_see_old_or_new() {
     run(&RouteTable::new(Dir24_8::new()), 20_000);
+}
+
+/// As few next hops as fit entries of half a byte, of which two in a byte belong to different areas.
+#[test]
+fn dir24_8_readers_of_narrow_entries_see_old_or_new() {
+    let table = RouteTable::new(Dir24_8::new());
+    run_in(&table, NARROW_AREAS, 50_000, 3);
+    assert!(table.next_hop_count() <= 14 && table.memory()[0].bytes >> 20 <= 9, "{:?}", table.memory());
 }
 
 #[test]

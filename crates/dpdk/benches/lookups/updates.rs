@@ -227,8 +227,7 @@ fn measure(
                 updates.push(made / took / 1e6);
                 alone.push(made / cpu / 1e6);
                 kept.push(beside / quiet);
-                let (made, took, _, beside) =
-                    span(&mut || write(writer, kind, reading, Some(PACE), &mut at));
+                let (made, took, _, beside) = span(&mut || write(writer, kind, reading, Some(PACE), &mut at));
                 pace.push(made / took / 1e6);
                 kept_at_pace.push(beside / quiet);
                 let (.., beside_arithmetic) = span(&mut || {

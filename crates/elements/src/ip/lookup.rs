@@ -97,41 +97,46 @@ impl<S: Structure> Class for IPLookup<S> {
     }
 }
 
-/// The table of a lookup element, whatever its structure; `None` if it is something else.
-pub(crate) fn table_of(cx: &Initialize<'_>, node: NodeId) -> Option<Arc<RouteTable<u32>>> {
-    fn table<S: Structure>(cx: &Initialize<'_>, node: NodeId) -> Option<Arc<RouteTable<u32>>> {
-        cx.peer::<IPLookup<S>>(node).map(|lookup| lookup.routes.table.clone())
-    }
-    table::<DirectRoutes>(cx, node)
-        .or_else(|| table::<TrieRoutes>(cx, node))
-        .or_else(|| table::<FixedRoutes>(cx, node))
-        .or_else(|| table::<ListedRoutes>(cx, node))
-}
-
-/// An element that looks up routes, for those before it, which see destinations earlier.
+/// An element that looks up routes, whatever its structure.
 pub(crate) trait LooksUp: Send + Sync {
-    /// Where its lookups begin; `None` if that is not known, or depends on more than the destination.
+    /// Where the routes are.
+    fn table(&self) -> &Arc<RouteTable<u32>>;
+
+    /// Where lookups begin, for elements before this one, which see destinations earlier; `None` if that is not known, or
+    /// depends on more than the destination.
     fn first_level(&self, reader: &Reader) -> Option<FirstLevel>;
 }
 
 impl<S: Structure> LooksUp for IPLookup<S> {
+    fn table(&self) -> &Arc<RouteTable<u32>> {
+        &self.routes.table
+    }
+
     fn first_level(&self, reader: &Reader) -> Option<FirstLevel> {
         let has_vrfs = self.routes.scope.as_ref().is_some_and(|scope| scope.has_vrfs(reader));
         if has_vrfs { None } else { self.routes.table.first_level(reader) }
     }
 }
 
-/// The nearest element that looks up routes for packets of output 0.
-pub(crate) fn next_lookup(cx: &Initialize<'_>) -> Option<Arc<dyn LooksUp>> {
+/// The element as one that looks up routes; `None` if it is something else.
+fn lookup_of(cx: &Initialize<'_>, node: NodeId) -> Option<Arc<dyn LooksUp>> {
     fn lookup<S: Structure>(cx: &Initialize<'_>, node: NodeId) -> Option<Arc<dyn LooksUp>> {
         cx.peer::<IPLookup<S>>(node).map(|lookup| lookup as Arc<dyn LooksUp>)
     }
-    cx.downstream(0).into_iter().find_map(|node| {
-        lookup::<DirectRoutes>(cx, node)
-            .or_else(|| lookup::<TrieRoutes>(cx, node))
-            .or_else(|| lookup::<FixedRoutes>(cx, node))
-            .or_else(|| lookup::<ListedRoutes>(cx, node))
-    })
+    lookup::<DirectRoutes>(cx, node)
+        .or_else(|| lookup::<TrieRoutes>(cx, node))
+        .or_else(|| lookup::<FixedRoutes>(cx, node))
+        .or_else(|| lookup::<ListedRoutes>(cx, node))
+}
+
+/// The table of a lookup element; `None` if it is something else.
+pub(crate) fn table_of(cx: &Initialize<'_>, node: NodeId) -> Option<Arc<RouteTable<u32>>> {
+    lookup_of(cx, node).map(|lookup| lookup.table().clone())
+}
+
+/// The nearest element that looks up routes for packets of output 0.
+pub(crate) fn next_lookup(cx: &Initialize<'_>) -> Option<Arc<dyn LooksUp>> {
+    cx.downstream(0).into_iter().find_map(|node| lookup_of(cx, node))
 }
 
 impl<S: Structure> Element for LocalIPLookup<S> {

@@ -8,6 +8,7 @@
 //! ```
 
 mod blocks;
+mod entries;
 mod paint;
 
 use std::sync::atomic::{AtomicU8, AtomicU16, AtomicU32};
@@ -20,7 +21,8 @@ use crate::next_hop::NextHopId;
 use crate::prefix::Prefix4;
 use crate::rib::Rib;
 
-use blocks::{Blocks, Entries, Halves, Whole};
+use blocks::Blocks;
+use entries::{Entries, Halves, Whole};
 use paint::{Groups, Misfit, Painter};
 
 /// With more changes than this at once, going over the whole array is quicker than going to each.

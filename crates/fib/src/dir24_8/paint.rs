@@ -4,7 +4,8 @@ use std::collections::VecDeque;
 
 use epoch::{Ticket, ticket};
 
-use super::blocks::{Blocks, Entries, GROUPS};
+use super::blocks::{Blocks, GROUPS};
+use super::entries::Entries;
 
 /// So many groups share a ticket: drawing one takes the epoch's cache line from every reader, and asking whether it
 /// has passed takes theirs.
