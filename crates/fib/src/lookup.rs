@@ -55,7 +55,7 @@ impl FirstLevel {
     /// Addresses with the same first bits are looked up in the same part of the array.
     const BITS: u32 = 20;
 
-    /// An array with an entry for each value of so many first bits of an address; `None` if that is more than a part for an entry.
+    /// An array with an entry for each value of so many first bits of an address; `None` if an entry is for several parts.
     pub(crate) fn of<T>(entries: &[T], bits: u32) -> Option<FirstLevel> {
         let bytes = (size_of::<T>() << bits) >> Self::BITS;
         (bytes > 0).then(|| FirstLevel(Ahead::of(entries, bytes)))
