@@ -2,7 +2,6 @@
 #![allow(unsafe_code)]
 
 /// Bytes of a cache line.
-#[cfg(all(target_arch = "x86_64", not(miri)))]
 const LINE: usize = 64;
 
 /// An array of which memory can be asked for ahead, whatever it holds, in parts of some bytes. It borrows nothing: asking for what is no
@@ -30,15 +29,7 @@ impl Ahead {
     /// Asks the processor to bring the line in which the part with this number begins into its nearest cache.
     #[inline(always)]
     pub fn ask(self, part: usize) {
-        let at = self.address(part);
-        #[cfg(all(target_arch = "x86_64", not(miri)))]
-        // SAFETY: a prefetch of any address has no effect but on the cache.
-        unsafe {
-            use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
-            _mm_prefetch::<_MM_HINT_T0>(std::ptr::without_provenance(at));
-        }
-        #[cfg(not(all(target_arch = "x86_64", not(miri))))]
-        let _ = at;
+        ask_for_line(self.address(part));
     }
 }
 
@@ -46,17 +37,22 @@ impl Ahead {
 /// no harm. Many lines can be under way at once, however long the code is that runs until they are needed.
 #[inline(always)]
 pub fn prefetch<T>(array: &[T], index: usize) {
+    let first = array.as_ptr().wrapping_add(index).addr();
+    ask_for_line(first);
+    if size_of::<T>() > LINE {
+        ask_for_line(first.wrapping_add(LINE));
+    }
+}
+
+/// The line of this address, whatever is there.
+#[inline(always)]
+fn ask_for_line(address: usize) {
     #[cfg(all(target_arch = "x86_64", not(miri)))]
-    {
+    // SAFETY: a prefetch of any address has no effect but on the cache.
+    unsafe {
         use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
-        let first = array.as_ptr().wrapping_add(index).cast::<i8>();
-        // SAFETY: a prefetch of any address has no effect but on the cache.
-        unsafe { _mm_prefetch::<_MM_HINT_T0>(first) };
-        if size_of::<T>() > LINE {
-            // SAFETY: as above.
-            unsafe { _mm_prefetch::<_MM_HINT_T0>(first.wrapping_add(LINE)) };
-        }
+        _mm_prefetch::<_MM_HINT_T0>(std::ptr::without_provenance(address));
     }
     #[cfg(not(all(target_arch = "x86_64", not(miri))))]
-    let _ = (array, index);
+    let _ = address;
 }

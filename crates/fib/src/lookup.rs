@@ -102,3 +102,19 @@ impl MemoryPart {
         MemoryPart { part, bytes: size_of_val(items) }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_line_that_is_asked_for_has_the_entry() {
+        let entries = vec![0u32; 1 << 18];
+        let first = FirstLevel::of(&entries, 18).unwrap();
+        for addr in [0, 1, 0x3fff, 0x4000, 0x0a01_0203, 0x8000_0000, u32::MAX] {
+            let entry = (&raw const entries[(addr >> 14) as usize]).addr();
+            assert_eq!(first.address(addr) / 64, entry / 64, "{addr:#x}");
+        }
+        assert!(FirstLevel::of(&entries[..1 << 16], 16).is_none());
+    }
+}

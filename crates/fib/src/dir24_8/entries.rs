@@ -109,9 +109,9 @@ whole!(AtomicU32, u32, |_: &LargeArray<_, _>, _: &_, _: &mut _| Gathered::defaul
 
 /// Entries of half a byte: that of an even /24 is the low half. Both change in one store, so a reader sees each as it was before or after.
 #[derive(Default)]
-pub(super) struct Halves(LargeArray<AtomicU8, PAIRS>);
+pub(super) struct Nibbles(LargeArray<AtomicU8, PAIRS>);
 
-impl Halves {
+impl Nibbles {
     /// The byte of a /24, and by how many bits its entry is shifted there.
     #[inline]
     fn place(&self, block: u32) -> (&AtomicU8, u32) {
@@ -119,7 +119,7 @@ impl Halves {
     }
 }
 
-impl Entries for Halves {
+impl Entries for Nibbles {
     const CUT: u32 = 15;
     type Cell = AtomicU8;
 
@@ -180,7 +180,7 @@ mod tests {
 
     #[test]
     fn entries_of_any_width_are_where_they_are_asked_for() {
-        check(|halves: &Halves, block| (&raw const *halves.place(block).0).addr());
+        check(|nibbles: &Nibbles, block| (&raw const *nibbles.place(block).0).addr());
         check(|whole: &Whole<AtomicU8>, block| (&raw const whole.0[block as usize]).addr());
         check(|whole: &Whole<AtomicU16>, block| (&raw const whole.0[block as usize]).addr());
         check(|whole: &Whole<AtomicU32>, block| (&raw const whole.0[block as usize]).addr());

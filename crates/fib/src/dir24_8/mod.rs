@@ -22,7 +22,7 @@ use crate::prefix::Prefix4;
 use crate::rib::Rib;
 
 use blocks::Blocks;
-use entries::{Entries, Halves, Whole};
+use entries::{Entries, Nibbles, Whole};
 use paint::{Groups, Misfit, Painter};
 
 /// With more changes than this at once, going over the whole array is quicker than going to each.
@@ -62,7 +62,7 @@ pub struct Dir24_8 {
 }
 
 enum Width {
-    Half(Levels<Halves>),
+    Half(Levels<Nibbles>),
     One(Levels<Whole<AtomicU8>>),
     Two(Levels<Whole<AtomicU16>>),
     Four(Levels<Whole<AtomicU32>>),
