@@ -29,7 +29,7 @@ impl Ahead {
     /// Asks the processor to bring the line in which the part with this number begins into its nearest cache.
     #[inline(always)]
     pub fn ask(self, part: usize) {
-        ask_for_line(self.address(part));
+        ask_for_line(std::ptr::without_provenance(self.address(part)));
     }
 }
 
@@ -37,7 +37,7 @@ impl Ahead {
 /// no harm. Many lines can be under way at once, however long the code is that runs until they are needed.
 #[inline(always)]
 pub fn prefetch<T>(array: &[T], index: usize) {
-    let first = array.as_ptr().wrapping_add(index).addr();
+    let first = array.as_ptr().wrapping_add(index).cast::<i8>();
     ask_for_line(first);
     if size_of::<T>() > LINE {
         ask_for_line(first.wrapping_add(LINE));
@@ -46,13 +46,13 @@ pub fn prefetch<T>(array: &[T], index: usize) {
 
 /// The line of this address, whatever is there.
 #[inline(always)]
-fn ask_for_line(address: usize) {
+fn ask_for_line(at: *const i8) {
     #[cfg(all(target_arch = "x86_64", not(miri)))]
     // SAFETY: a prefetch of any address has no effect but on the cache.
     unsafe {
         use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
-        _mm_prefetch::<_MM_HINT_T0>(std::ptr::without_provenance(address));
+        _mm_prefetch::<_MM_HINT_T0>(at);
     }
     #[cfg(not(all(target_arch = "x86_64", not(miri))))]
-    let _ = address;
+    let _ = at;
 }
