@@ -150,41 +150,6 @@ impl Batch {
         rest
     }
 
-    /// Deals the packets out: each goes to the end of that of `bins` which `bin` says for its place in `facts`.
-    ///
-    /// # Panics
-    /// If there are fewer facts than packets, no bin of that number, or no room in it.
-    #[inline]
-    pub fn deal<T: Copy>(mut self, facts: &[T], bins: &mut [Batch], bin: impl Fn(T) -> usize) {
-        assert!(self.len() <= facts.len(), "a fact for each packet");
-        if bins.iter().any(|bin| !bin.is_empty()) {
-            // What is noted once for a batch is not that of the packets there.
-            return self.into_iter().zip(facts).for_each(|(packet, fact)| bins[bin(*fact)].push(packet));
-        }
-        let Some(mut frame) = self.0.take() else { return };
-        // From here on the packets are nobody's until they are in a bin: a panic would leak them, and no more.
-        let len = std::mem::replace(&mut frame.len, 0);
-        let due = frame.due.take();
-        if let [Batch(first @ None), Batch(second @ None)] = bins {
-            (*first, *second) = match due.is_in_columns() {
-                true => part::<T, true>(frame, due, &facts[..len], bin),
-                false => part::<T, false>(frame, due, &facts[..len], bin),
-            };
-            return;
-        }
-        match due.is_in_columns() {
-            true => scatter::<T, true>(&mut frame, &facts[..len], bins, bin),
-            false => scatter::<T, false>(&mut frame, &facts[..len], bins, bin),
-        }
-        if due != Due::NOTHING {
-            for to in bins.iter_mut().filter_map(|bin| bin.0.as_mut()) {
-                (to.mac, to.headers, to.list) = (frame.mac, frame.headers, frame.list);
-                to.due.set(due);
-            }
-        }
-        frame::recycle(frame);
-    }
-
     /// Moves packets of `other` to the end of this batch until one is empty or the other full.
     pub fn append(&mut self, other: &mut Batch) {
         if self.is_empty() {
@@ -192,8 +157,15 @@ impl Batch {
             return;
         }
         let rest = other.split_off(self.room().min(other.len()));
-        for packet in std::mem::replace(other, rest) {
-            self.push(packet);
+        let mut more = std::mem::replace(other, rest);
+        match (&mut self.0, &mut more.0) {
+            (Some(to), Some(from)) if to.is_noted_as(from) => {
+                // SAFETY: they are not in the other frame any more once it is empty.
+                unsafe { to.take_over(from, 0..from.len) };
+                from.len = 0;
+                from.due.set(Due::NOTHING);
+            }
+            _ => more.into_iter().for_each(|packet| self.push(packet)),
         }
     }
 
@@ -274,10 +246,12 @@ impl Batch {
         }
     }
 
-    /// The packets' headers, as they are: nothing is put in order.
+    /// The packets' headers, as they are: only what has been stripped is taken off.
     #[inline]
     pub fn as_raw(&self) -> &[NonNull<Header>] {
-        self.0.as_ref().map_or(&[], |frame| frame.raw())
+        let Some(frame) = &self.0 else { return &[] };
+        frame.strip();
+        frame.raw()
     }
 
     /// Lets a transmit function take packets from the front: `send` gets all pointers and returns how many it took.
@@ -290,6 +264,7 @@ impl Batch {
     pub unsafe fn send_raw(self, send: impl FnOnce(&mut [NonNull<Header>]) -> usize) -> (usize, Batch) {
         let mut batch = ManuallyDrop::new(self);
         let Some(mut frame) = batch.0.take() else { return (0, Batch::empty()) };
+        frame.strip();
         // SAFETY: the first `len` slots are initialised; a Packet is a transparent NonNull<Header>.
         let raw = unsafe {
             std::slice::from_raw_parts_mut(frame.packets.as_mut_ptr().cast::<NonNull<Header>>(), frame.len)
@@ -318,80 +293,6 @@ impl Batch {
         frame.settle();
         Batch(Some(frame))
     }
-}
-
-/// Deals the packets of a frame, one for each of `facts`, which are the frame's no more, to bins that are empty. `COLUMNS`: with
-/// what stands in the columns.
-///
-/// By itself, so that nothing of its caller is in registers.
-#[inline(never)]
-fn scatter<T: Copy, const COLUMNS: bool>(
-    frame: &mut Frame,
-    facts: &[T],
-    bins: &mut [Batch],
-    bin: impl Fn(T) -> usize,
-) {
-    let Frame { packets, destinations, next_hops, .. } = frame;
-    let columns = packets.iter().zip(destinations).zip(next_hops);
-    for (fact, ((packet, destination), next_hop)) in facts.iter().zip(columns) {
-        let to = &mut **bins[bin(*fact)].0.get_or_insert_with(frame::take);
-        // Not full: there is room for all that the frame has.
-        let end = to.len % MAX;
-        // SAFETY: there is a packet for each fact, and nobody else has it: each is moved out once.
-        to.packets[end].write(unsafe { packet.assume_init_read() });
-        if COLUMNS {
-            (to.destinations[end], to.next_hops[end]) = (*destination, *next_hop);
-        }
-        to.len = end + 1;
-    }
-}
-
-/// Deals the packets of a frame, one for each of `facts`, to two that are empty: each is written to both, and counted in
-/// one. So the counts stay in registers, where [`Batch::deal`] waits for each to come back from memory. `COLUMNS`: with what
-/// stands in the columns.
-///
-/// # Panics
-/// If a bin is neither 0 nor 1.
-#[inline]
-fn part<T: Copy, const COLUMNS: bool>(
-    mut frame: Box<Frame>,
-    due: Due,
-    facts: &[T],
-    bin: impl Fn(T) -> usize,
-) -> (Option<Box<Frame>>, Option<Box<Frame>>) {
-    let mut other = frame::take();
-    let (mut ends, mut bins) = ([0, 0], 0);
-    for (i, fact) in facts.iter().enumerate() {
-        let bin = bin(*fact);
-        bins |= bin;
-        // SAFETY: slots are read in order and written at most as far (`ends` add up to i): each packet is read once, and of
-        // the two copies only the one that is counted will be a packet.
-        let packet = unsafe { std::ptr::read(&frame.packets[i]) };
-        let (first, second) = (&mut frame.packets[ends[0]], &mut other.packets[ends[1]]);
-        // SAFETY: as above; MaybeUninit<Packet> is not dropped.
-        unsafe {
-            std::ptr::copy_nonoverlapping(&raw const packet, first, 1);
-            std::ptr::copy_nonoverlapping(&raw const packet, second, 1);
-        }
-        if COLUMNS {
-            let (destination, next_hop) = (frame.destinations[i], frame.next_hops[i]);
-            (frame.destinations[ends[0]], frame.next_hops[ends[0]]) = (destination, next_hop);
-            (other.destinations[ends[1]], other.next_hops[ends[1]]) = (destination, next_hop);
-        }
-        ends = [ends[0] + (bin ^ 1), ends[1] + bin];
-    }
-    assert!(bins < 2, "no such bin");
-    (frame.len, other.len) = (ends[0], ends[1]);
-    (other.mac, other.headers, other.list) = (frame.mac, frame.headers, frame.list);
-    let keep = |frame: Box<Frame>| {
-        if frame.len > 0 {
-            frame.due.set(due);
-            return Some(frame);
-        }
-        frame::recycle(frame);
-        None
-    };
-    (keep(frame), keep(other))
 }
 
 impl Drop for Batch {

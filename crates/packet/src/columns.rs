@@ -33,25 +33,26 @@ impl Batch {
     /// the network header on are each packet's, the rest is cut off; or, if they are not all as usual, `None`, and then each
     /// is looked at by `one`, which cuts it itself and says where it wants to go. What is left is given to `second`, when all
     /// have been looked at: it gives a packet back, which keeps its place and whatever marks it has by then, or sees to its
-    /// end. `one` sees no marks and annotations, as they are not in order yet.
+    /// end. `one` sees no marks and annotations, as they are not in order yet, perhaps bytes before those of the packet that
+    /// have been stripped, and is told where the network header is.
     #[inline(always)]
     pub fn find_headers<V: Lanes<N>, const N: usize, const LEN: usize>(
         &mut self,
         headers: Headers,
         mut many: impl FnMut(Heads<'_, V, N, LEN>, &mut [u32; N]) -> Option<V>,
-        mut one: impl FnMut(&mut Packet) -> Option<u32>,
+        mut one: impl FnMut(&mut Packet, usize) -> Option<u32>,
         second: impl FnMut(Packet) -> Option<Packet>,
     ) {
         let Some(frame) = self.0.as_mut() else { return };
         begin_to_find(frame);
         let mut reasons = Reasons::new();
-        let mut alone = |(packet, to)| find_alone(packet, to, &mut one, &mut reasons);
+        let offset = usize::from(headers.network) + usize::from(frame.stripped());
+        let mut alone = |(packet, to)| find_alone(packet, offset, to, &mut one, &mut reasons);
         // The column of next hops is free for lengths, see `begin_to_find`.
         let (packets, destinations, lengths) = frame.columns();
         let (groups, rest) = packets.as_chunks_mut::<N>();
         let (places, rest_places) = destinations.as_chunks_mut::<N>();
         let (lengths, _) = lengths.as_chunks_mut::<N>();
-        let offset = usize::from(headers.network);
         for (group, places) in Group::measure::<V>(groups, lengths).zip(places) {
             let found = group.show(offset, |heads| {
                 let room = heads.room;
@@ -72,15 +73,16 @@ impl Batch {
     pub fn find_each_header(
         &mut self,
         headers: Headers,
-        mut one: impl FnMut(&mut Packet) -> Option<u32>,
+        mut one: impl FnMut(&mut Packet, usize) -> Option<u32>,
         second: impl FnMut(Packet) -> Option<Packet>,
     ) {
         let Some(frame) = self.0.as_mut() else { return };
         begin_to_find(frame);
         let mut reasons = Reasons::new();
+        let offset = usize::from(headers.network) + usize::from(frame.stripped());
         let (packets, destinations, _) = frame.columns();
         for (packet, to) in packets.iter_mut().zip(destinations) {
-            find_alone(packet, to, &mut one, &mut reasons);
+            find_alone(packet, offset, to, &mut one, &mut reasons);
         }
         self.end_finding(headers, &reasons, second);
     }
@@ -132,8 +134,7 @@ impl Batch {
     /// The length in bytes of the packet at this place, from 0; 0 if there is none.
     #[inline]
     pub fn length_of(&self, place: usize) -> usize {
-        let packet = self.0.as_ref().and_then(|frame| frame.as_they_are().get(place));
-        packet.map_or(0, Packet::len)
+        self.inspected().get(place).map_or(0, Packet::len)
     }
 
     /// Says that nobody will ask for the destination annotations and next hops any more. Of packets that are as a driver left them
@@ -153,7 +154,7 @@ impl Batch {
         let Some(frame) = self.0.as_ref().filter(|frame| frame.due.get().has(Due::FOUND)) else {
             return false;
         };
-        let offset = usize::from(frame.headers.network);
+        let offset = network_as_they_are(frame);
         let packets = frame.as_they_are();
         if frame.destinations[..packets.len()].iter().fold(0, |any, destination| any | destination) != 0 {
             return false;
@@ -165,15 +166,22 @@ impl Batch {
     #[inline]
     pub fn network_head_at<const N: usize>(&self, place: usize) -> Option<&[u8; N]> {
         let frame = self.0.as_ref().filter(|frame| frame.due.get().has(Due::FOUND))?;
-        frame.as_they_are().get(place)?.head(usize::from(frame.headers.network))
+        frame.as_they_are().get(place)?.head(network_as_they_are(frame))
     }
 
     /// Shows the first `N` bytes of each packet, or `None` if it ends before, with its length in bytes. What is noted of the packets stays
     /// noted.
     #[inline]
     pub fn heads<const N: usize>(&self, mut seen: impl FnMut(Option<&[u8; N]>, usize)) {
-        let packets = self.0.as_ref().map_or(&[][..], |frame| frame.as_they_are());
-        packets.iter().for_each(|packet| seen(packet.head(0), packet.len()));
+        self.inspected().iter().for_each(|packet| seen(packet.head(0), packet.len()));
+    }
+
+    /// The packets, for who looks neither at marks nor at annotations.
+    #[inline(always)]
+    fn inspected(&self) -> &[Packet] {
+        let Some(frame) = &self.0 else { return &[] };
+        frame.strip();
+        frame.as_they_are()
     }
 
     /// The next hop of each packet, in their order.
@@ -201,6 +209,7 @@ impl Batch {
     pub fn with_next_hops(&mut self) -> (&mut [Packet], &[u32]) {
         let Some(frame) = self.0.as_mut() else { return (&mut [], &[]) };
         frame.due.set(frame.due.get().without(Due::UNCHANGED));
+        frame.strip();
         with_next_hops(frame)
     }
 
@@ -252,6 +261,7 @@ impl Batch {
             write_next_hops::<L>(frame);
         }
         frame.due.set(frame.due.get().without(Due::UNCHANGED));
+        frame.strip();
         let mut reasons = Reasons::new();
         let mut one = |(packet, next_hop): (&mut Packet, &u32)| {
             if first(packet, *next_hop).is_none() {
@@ -274,8 +284,7 @@ impl Batch {
     /// The length of the longest packet in bytes.
     #[inline]
     pub fn longest(&self) -> usize {
-        let packets = self.0.as_ref().map_or(&[][..], |frame| frame.as_they_are());
-        packets.iter().map(Packet::len).max().unwrap_or(0)
+        self.inspected().iter().map(Packet::len).max().unwrap_or(0)
     }
 
     /// True if the network header of each packet begins at this offset.
@@ -301,11 +310,12 @@ fn begin_to_find(frame: &Frame) {
 #[inline(always)]
 fn find_alone(
     packet: &mut Packet,
+    offset: usize,
     to: &mut u32,
-    one: &mut impl FnMut(&mut Packet) -> Option<u32>,
+    one: &mut impl FnMut(&mut Packet, usize) -> Option<u32>,
     reasons: &mut Reasons<()>,
 ) {
-    match one(packet) {
+    match one(packet, offset) {
         Some(destination) => *to = destination,
         None => reasons.note(packet, ()),
     }
@@ -315,6 +325,13 @@ fn find_alone(
 #[inline(always)]
 fn is_routed<const L: u16>(frame: &Frame) -> bool {
     frame.due.get().has(Due::HEADERS.and(Due::NEXT_HOPS)) && frame.headers.network == L
+}
+
+/// Where network headers that have been found are in the packets as they are. May be beyond all packets, where they have been
+/// stripped, too.
+#[inline(always)]
+fn network_as_they_are(frame: &Frame) -> usize {
+    usize::from(frame.headers.network) + usize::from(frame.stripped())
 }
 
 /// Writes the column of destinations if it is not.

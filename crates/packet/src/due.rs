@@ -30,6 +30,9 @@ impl Due {
     /// The packets begin with headers of the list that the frame names, each with that of its next hop. Asks for nothing, and is
     /// gone once somebody may change packets or next hops.
     pub const FRAMED: Due = Due(64);
+    /// Bytes that somebody has stripped are still to be taken off the front of the packets; never of packets that are not as a
+    /// driver left them.
+    pub const STRIP: Due = Due(128);
     /// What holds only as long as nobody may change packets.
     pub const UNCHANGED: Due = Due(Due::PLAIN_TTLS.0 | Due::FRAMED.0);
     /// What a look at network headers brings.
@@ -89,6 +92,11 @@ impl Due {
     pub unsafe fn settle(self, frame: &Frame) {
         let (all, found, mac) = (frame.raw(), frame.headers, frame.mac);
         let Frame { destinations, next_hops, .. } = frame;
+        // First, as all offsets are from where packets begin without these bytes.
+        if self.has(Due::STRIP) {
+            // SAFETY: as the caller says.
+            unsafe { strip(all, frame.front) };
+        }
         // What has been routed, perhaps straight from a driver: all at once.
         if let Some(received) = self.received()
             && self.has(Due::FOUND)
@@ -172,6 +180,22 @@ impl Headers {
     fn mark(self, h: &mut Header) {
         h.vlan_tci = h.data_off.wrapping_add(self.transport);
         h.vlan_tci_outer = h.data_off.wrapping_add(self.network);
+    }
+}
+
+/// Takes so many bytes off the front of packets, or as many as there are.
+///
+/// # Safety
+/// As for [`each`].
+#[inline(never)]
+unsafe fn strip(all: &[NonNull<Header>], front: u16) {
+    // SAFETY: as the caller says.
+    unsafe {
+        each(all, |_, h| {
+            let by = front.min(h.data_len);
+            h.data_off += by;
+            h.set_len(h.data_len - by);
+        });
     }
 }
 

@@ -6,6 +6,7 @@ use crate::header::Header;
 use crate::packet::Packet;
 use std::cell::{Cell, UnsafeCell};
 use std::mem::MaybeUninit;
+use std::ops::Range;
 use std::ptr::NonNull;
 
 /// The most packets that a frame holds.
@@ -22,6 +23,8 @@ pub(crate) struct Frame {
     /// Where the MAC header is that a driver received, where `due` says so: an offset in [`Packet::data`] that wraps, as what
     /// has been stripped lies before.
     pub mac: u16,
+    /// How many bytes are to be taken off the front of each packet, where `due` says so. Each has had as many.
+    pub front: u16,
     /// What is the same for all packets, where `due` says so. These may wrap, too.
     pub headers: Headers,
     /// Whose headers packets begin with, where `due` says so.
@@ -71,6 +74,60 @@ impl Frame {
     pub fn settle(&self) {
         // SAFETY: the batch owns the packets, and nobody has a reference to one: who gets one calls this first.
         unsafe { self.due.take().settle(self) };
+    }
+
+    /// Notes of all packets what is noted of those of another frame.
+    #[inline(always)]
+    pub fn note_as(&mut self, other: &Frame) {
+        (self.mac, self.front, self.headers, self.list) = (other.mac, other.front, other.headers, other.list);
+    }
+
+    /// True if the same is noted of the packets of both, column for column.
+    pub fn is_noted_as(&self, other: &Frame) -> bool {
+        let due = self.due.get();
+        due == other.due.get()
+            && (!due.is_received() || self.mac == other.mac)
+            && (!due.has(Due::STRIP) || self.front == other.front)
+            && (!due.has(Due::HEADERS) || self.headers == other.headers)
+            && (!due.has(Due::FRAMED) || self.list == other.list)
+    }
+
+    /// Adds packets of another frame, with what stands in the columns beside them.
+    ///
+    /// # Panics
+    /// If it has fewer, or there is no room for them here.
+    ///
+    /// # Safety
+    /// From then on nobody takes them from the other frame, or looks at them there.
+    pub unsafe fn take_over(&mut self, other: &Frame, range: Range<usize>) {
+        assert!(range.end <= other.len, "packets of the other frame");
+        let to = self.len..self.len + range.len();
+        let (from, slots) = (&other.packets[range.clone()], &mut self.packets[to.clone()]);
+        // SAFETY: both slices have this length, and are of two frames; MaybeUninit<Packet> is not dropped. Whose packets they
+        // are is seen to by the caller.
+        unsafe { std::ptr::copy_nonoverlapping(from.as_ptr(), slots.as_mut_ptr(), from.len()) };
+        if other.due.get().is_in_columns() {
+            self.destinations[to.clone()].copy_from_slice(&other.destinations[range.clone()]);
+            self.next_hops[to.clone()].copy_from_slice(&other.next_hops[range]);
+        }
+        self.len = to.end;
+    }
+
+    /// How many bytes are still to be taken off the front of the packets as they are.
+    #[inline(always)]
+    pub fn stripped(&self) -> u16 {
+        if self.due.get().has(Due::STRIP) { self.front } else { 0 }
+    }
+
+    /// Takes them off: for who looks at packets as they are, and does not count with these bytes.
+    #[inline(always)]
+    pub fn strip(&self) {
+        let due = self.due.get();
+        if due.has(Due::STRIP) {
+            self.due.set(due.without(Due::STRIP));
+            // SAFETY: as in `settle`.
+            unsafe { Due::STRIP.settle(self) };
+        }
     }
 
     /// Notes that all packets begin `by` bytes earlier now.
@@ -184,6 +241,7 @@ fn make() -> Box<Frame> {
         len: 0,
         due: Cell::new(Due::NOTHING),
         mac: 0,
+        front: 0,
         headers: Headers::default(),
         list: 0,
         packets: [const { MaybeUninit::uninit() }; MAX],

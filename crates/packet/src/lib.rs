@@ -10,12 +10,13 @@
 //!
 //! * [`lanes`] works on the same field of several packets at once.
 //!
-//! `unsafe` lives in `packet`, `marks`, `batch`, `frame`, `due`, `settle`, `sift`, `together`, `pool`, `header`
+//! `unsafe` lives in `packet`, `marks`, `batch`, `pieces`, `deal`, `frame`, `due`, `settle`, `sift`, `together`, `pool`, `header`
 //! and `lanes` only.
 
 pub mod anno;
 mod batch;
 mod columns;
+mod deal;
 mod due;
 mod frame;
 mod header;
@@ -23,6 +24,7 @@ mod heads;
 pub mod lanes;
 mod marks;
 mod packet;
+mod pieces;
 mod pool;
 mod settle;
 mod sift;
@@ -35,6 +37,7 @@ pub use columns::Columns;
 pub use frame::Headers;
 pub use header::{Header, PRIVATE_SIZE};
 pub use packet::{Packet, held, unaccounted};
+pub use pieces::Pieces;
 pub use pool::{BufferSource, ForeignPool, HeapPool, Pool, heap_used, install_foreign};
 pub use settle::{RX_RSS_HASH, Settle};
 pub use together::Heads;

@@ -124,10 +124,17 @@ pub struct CheckIPHeader<const SUM: bool> {
     lookup: OnceLock<Arc<dyn LooksUp>>,
 }
 
+/// Batches after which it is asked anew where lookups begin, which takes as long as some packets do.
+const ASK_EVERY: u32 = 64;
+
 /// One worker's part of [`CheckIPHeader`].
 pub struct LocalCheckIPHeader<const SUM: bool> {
     shared: Arc<CheckIPHeader<SUM>>,
     worker: usize,
+    /// Where lookups began some batches ago: only a hint, to which an old one does no harm.
+    routes: Option<FirstLevel>,
+    /// Batches until that is asked for again.
+    until_asked: u32,
 }
 
 impl<const SUM: bool> Class for CheckIPHeader<SUM> {
@@ -178,7 +185,8 @@ impl<const SUM: bool> Class for CheckIPHeader<SUM> {
     }
 
     fn local(self: &Arc<Self>, cx: &LocalCx) -> Self::Local {
-        Agnostic(LocalCheckIPHeader { shared: self.clone(), worker: cx.worker })
+        let shared = self.clone();
+        Agnostic(LocalCheckIPHeader { shared, worker: cx.worker, routes: None, until_asked: 0 })
     }
 
     fn handlers(h: &mut Handlers<Self>) {
@@ -363,7 +371,7 @@ struct Look<'a, I, One, Second> {
 
 impl<I: Illegal, One, Second> Work for Look<'_, I, One, Second>
 where
-    One: FnMut(&mut Packet) -> Option<u32>,
+    One: FnMut(&mut Packet, usize) -> Option<u32>,
     Second: FnMut(Packet) -> Option<Packet>,
 {
     type Output = bool;
@@ -380,8 +388,22 @@ where
     }
 }
 
+impl<const SUM: bool> LocalCheckIPHeader<SUM> {
+    /// Where the lookups of good packets begin.
+    #[inline]
+    fn routes(&mut self, cx: &Cx<'_>) -> Option<FirstLevel> {
+        if self.until_asked == 0 {
+            self.until_asked = ASK_EVERY;
+            self.routes = self.shared.lookup.get().and_then(|lookup| lookup.first_level(cx.reader));
+        }
+        self.until_asked -= 1;
+        self.routes
+    }
+}
+
 impl<const SUM: bool> Simple for LocalCheckIPHeader<SUM> {
     fn act(&mut self, batch: &mut Batch, cx: &Cx<'_>, out: &mut Out<'_>) {
+        let routes = self.routes(cx);
         let shared = &*self.shared;
         let counts = &shared.counts[self.worker];
         let second = |mut packet: Packet| match shared.check(&mut packet) {
@@ -392,14 +414,11 @@ impl<const SUM: bool> Simple for LocalCheckIPHeader<SUM> {
             }
         };
         let headers = shared.headers();
-        // By value, for the loops to keep it in a register.
-        let offset = usize::from(headers.network);
         let plain = PlainTtls(Cell::new(true));
-        let one = |packet: &mut Packet| shared.check_usual(packet, offset, &plain);
+        let one = |packet: &mut Packet, offset| shared.check_usual(packet, offset, &plain);
         let many_plain = match (shared.bad_source.few(), shared.bad_destination.few()) {
             (Some(sources), Some(destinations)) if shared.checksum => {
                 let batch = &mut *batch;
-                let routes = shared.lookup.get().and_then(|lookup| lookup.first_level(cx.reader));
                 match sources.pair().filter(|_| destinations.is_empty()) {
                     Some(illegal) => widest(Look { batch, headers, illegal, routes, one, second }),
                     None => {

@@ -208,10 +208,8 @@ impl CheckIP6Header {
     /// Looks for the headers of all packets; those that are not usual are given to `second`.
     fn look(&self, batch: &mut Batch, second: impl FnMut(Packet) -> Option<Packet>) {
         let headers = self.headers();
-        // By value, for the loop to keep it in a register.
-        let offset = usize::from(headers.network);
         // No destination annotation: the address in the header counts.
-        let one = |packet: &mut Packet| self.is_usual(packet, offset).then_some(0);
+        let one = |packet: &mut Packet, offset| self.is_usual(packet, offset).then_some(0);
         match (self.bad_source.few_octets(), self.bad_destination.few_octets()) {
             (Some(sources), Some(destinations)) => {
                 widest(Look { batch, headers, bad: [sources, destinations], one, second });
@@ -280,7 +278,7 @@ struct Look<'a, One, Second> {
 
 impl<One, Second> Work for Look<'_, One, Second>
 where
-    One: FnMut(&mut Packet) -> Option<u32>,
+    One: FnMut(&mut Packet, usize) -> Option<u32>,
     Second: FnMut(Packet) -> Option<Packet>,
 {
     type Output = ();

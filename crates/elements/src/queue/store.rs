@@ -1,6 +1,6 @@
 //! What a queue holds: batches as they came, so that nobody has to look at packets that only wait.
 
-use packet::{Batch, BatchIntoIter, Packet};
+use packet::{Batch, Pieces};
 use std::collections::VecDeque;
 
 /// Batches of fewer packets than this join the one before them.
@@ -12,7 +12,7 @@ const MANY: usize = 64;
 #[derive(Debug, Default)]
 pub(super) struct Store {
     /// What is left of a batch of which some have gone.
-    begun: Option<BatchIntoIter>,
+    begun: Pieces,
     /// Those behind it; none is empty.
     batches: VecDeque<Batch>,
     packets: usize,
@@ -41,14 +41,14 @@ impl Store {
     /// The `max` oldest packets, or as many as there are and a batch can hold.
     pub fn pop(&mut self, max: usize) -> Batch {
         let max = max.min(Batch::MAX);
-        let mut oldest = self.pop_begun(max);
+        let mut oldest = self.begun.take(max);
         while oldest.len() < max
             && let Some(mut next) = self.batches.pop_front()
         {
             let room = max - oldest.len();
             if next.len() > room {
-                self.begun = Some(next.into_iter());
-                next = self.pop_begun(room);
+                self.begun = next.into();
+                next = self.begun.take(room);
             }
             oldest.append(&mut next);
         }
@@ -56,15 +56,9 @@ impl Store {
         oldest
     }
 
-    /// Some of the batch that is begun.
-    fn pop_begun(&mut self, max: usize) -> Batch {
-        self.begun.as_mut().map_or(Batch::empty(), |begun| begun.take(max).collect())
-    }
-
     /// Some of the newest packets, at least one and at most `max`, if there are any.
     pub fn pop_newest(&mut self, max: usize) -> Batch {
-        let last = self.batches.pop_back().or_else(|| Some(self.begun.take()?.collect()));
-        let mut newest = last.unwrap_or(Batch::empty());
+        let mut newest = self.batches.pop_back().unwrap_or_else(|| self.begun.take_all());
         if newest.len() > max {
             let gone = newest.split_off(newest.len() - max);
             self.batches.push_back(std::mem::replace(&mut newest, gone));
@@ -74,8 +68,8 @@ impl Store {
     }
 
     /// Gives all packets back to their pools because the queue ends ([`packet::held`]).
-    pub fn free_held(self) {
-        self.begun.into_iter().flatten().for_each(Packet::free_held);
+    pub fn free_held(mut self) {
+        self.begun.take_all().free_held();
         self.batches.into_iter().for_each(Batch::free_held);
     }
 }
@@ -83,7 +77,7 @@ impl Store {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use packet::Pool;
+    use packet::{Packet, Pool};
     use proptest::prelude::*;
 
     #[derive(Clone, Debug)]

@@ -64,7 +64,7 @@ pub struct Find<'a, M, O, S> {
 impl<M, O, S> Work for Find<'_, M, O, S>
 where
     M: FnMut(&[u8], &mut [u32]) -> Option<u32>,
-    O: FnMut(&mut Packet) -> Option<u32>,
+    O: FnMut(&mut Packet, usize) -> Option<u32>,
     S: FnMut(Packet) -> Option<Packet>,
 {
     type Output = ();
@@ -100,7 +100,7 @@ pub fn find(batch: &mut Batch, alone: &[u8], unusual: &[u8]) {
             write_destinations(tags, to);
             (!tags.iter().any(|tag| alone.contains(tag) || unusual.contains(tag))).then_some(46)
         },
-        one: |p: &mut Packet| (!unusual.contains(&tag(p))).then(|| destination(tag(p))),
+        one: |p: &mut Packet, _| (!unusual.contains(&tag(p))).then(|| destination(tag(p))),
         second: |mut p: Packet| {
             assert_eq!((p.network_offset(), p.transport_offset(), p.dst_ip()), (None, None, 0));
             p.set_dst_ip(5);

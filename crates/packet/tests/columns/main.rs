@@ -38,7 +38,7 @@ fn some_are_looked_at_together_and_the_rest_one_by_one() {
             write_destinations(tags, to);
             (tags[0] == 0).then_some(46)
         },
-        one: |p: &mut Packet| {
+        one: |p: &mut Packet, _| {
             ones.push(tag(p));
             (!tag(p).is_multiple_of(5)).then(|| destination(tag(p)))
         },
@@ -66,7 +66,7 @@ fn what_is_behind_the_packet_is_cut_off() {
             write_destinations(tags, to);
             Some(if tags[0] == 0 { u32::MAX } else { 30 })
         },
-        one: |p: &mut Packet| {
+        one: |p: &mut Packet, _| {
             p.truncate(38);
             Some(destination(tag(p)))
         },
@@ -93,7 +93,7 @@ fn short_packets_are_looked_at_one_by_one() {
             write_destinations(tags, to);
             Some(20)
         },
-        one: |p: &mut Packet| {
+        one: |p: &mut Packet, _| {
             ones.push((tag(p), p.len()));
             Some(destination(tag(p)))
         },
@@ -124,7 +124,7 @@ fn plain_ttls_are_noted_of_headers_that_were_found_until_somebody_may_change_the
         |batch| batch.sift_routed::<14>(|_, _| Some(()), Some),
         |batch| batch.pop().into_iter().for_each(Packet::free),
         |batch| find(batch, &[], &[]),
-        |batch| batch.find_each_header(HEADERS, |_| Some(1), Some),
+        |batch| batch.find_each_header(HEADERS, |_, _| Some(1), Some),
     ];
     for change in changes {
         let mut batch = noted();
@@ -172,7 +172,7 @@ fn frames_are_noted_until_somebody_may_change_them_or_their_next_hops() {
         |batch| batch.pop().into_iter().for_each(Packet::free),
         |batch| batch.split_off(2).free(),
         |batch| find(batch, &[], &[]),
-        |batch| batch.find_each_header(HEADERS, |_| Some(1), Some),
+        |batch| batch.find_each_header(HEADERS, |_, _| Some(1), Some),
     ];
     for change in changes {
         let mut batch = noted();
@@ -235,6 +235,69 @@ fn network_headers_are_changed_wherever_they_were_found() {
 }
 
 #[test]
+fn what_was_stripped_is_gone_for_all_that_look_at_packets() {
+    let pool = Pool::heap(16, 256);
+    let looks: [fn(&mut Batch) -> usize; 8] = [
+        |batch| batch.as_slice()[2].len(),
+        |batch| batch.longest(),
+        |batch| batch.length_of(2),
+        |batch| batch.with_next_hops().0[2].len(),
+        // SAFETY: the packets are the batch's, and live.
+        |batch| usize::from(unsafe { batch.as_raw()[2].as_ref() }.data_len),
+        |batch| {
+            let mut lengths = Vec::new();
+            batch.heads::<1>(|_, length| lengths.push(length));
+            lengths[2]
+        },
+        |batch| {
+            let mut lengths = Vec::new();
+            batch.sift_routed::<14>(|p, _| lengths.push(p.len()).into(), Some);
+            lengths[2]
+        },
+        |batch| {
+            let all = std::mem::take(batch);
+            // SAFETY: nothing is taken.
+            let (_, rest) = unsafe {
+                all.send_raw(|raw| {
+                    assert!(raw.iter().all(|header| header.as_ref().pkt_len == 46));
+                    0
+                })
+            };
+            *batch = rest;
+            batch.as_slice()[2].len()
+        },
+    ];
+    for look in looks {
+        let mut batch = received(&pool, 0..5);
+        batch.strip(10, |_| panic!("all have as many"));
+        batch.strip(4, |_| panic!("all have as many"));
+        assert_eq!(look(&mut batch), 46);
+        batch.free();
+    }
+    assert_eq!(pool.in_use(), 0);
+}
+
+#[test]
+fn headers_take_the_place_of_what_was_stripped() {
+    let pool = Pool::heap(16, 256);
+    for (stripped, left) in [(14, 0), (18, 4), (10, 0)] {
+        let mut batch = received(&pool, 0..5);
+        let headroom = batch.as_slice()[0].headroom();
+        batch.free();
+        let mut batch = received(&pool, 0..5);
+        batch.strip(stripped, |_| panic!("all have as many"));
+        batch.put_link(b"destinatsource", |_| panic!("there is room"));
+        for p in batch.iter() {
+            assert_eq!((p.len(), p.headroom()), (74 - stripped, headroom + stripped - 14));
+            assert_eq!((&p.data()[..14], p.data()[14]), (&b"destinatsource"[..], tag(p)));
+            assert_eq!((p.mac_offset(), left), (Some(0), stripped.saturating_sub(14)));
+        }
+        batch.free();
+    }
+    assert_eq!(pool.in_use(), 0);
+}
+
+#[test]
 fn link_headers_are_put_before_packets() {
     let pool = Pool::heap(16, 256);
     let header: [u8; 14] = *b"destinatsource";
@@ -277,7 +340,7 @@ fn link_headers_are_put_before_packets() {
 fn fronts_are_changed_and_what_is_too_short_goes() {
     let pool = Pool::heap(16, 256);
     let mut batch = received(&pool, 0..5);
-    let cut = |p: &mut Packet| {
+    let cut = |p: &mut Packet, _| {
         p.truncate(if tag(p) == 3 { 13 } else { 60 });
         Some(destination(tag(p)))
     };
@@ -304,7 +367,7 @@ fn fronts_are_changed_and_what_is_too_short_goes() {
 fn what_is_too_short_to_be_stripped_goes_and_the_rest_keeps_its_marks() {
     let pool = Pool::heap(16, 256);
     let mut batch = received(&pool, 0..6);
-    let cut = |p: &mut Packet| {
+    let cut = |p: &mut Packet, _| {
         p.truncate(if [2, 5].contains(&tag(p)) { 39 } else { 60 });
         Some(destination(tag(p)))
     };

@@ -2,7 +2,7 @@
 
 use crate::look::{Find, HEADERS, destination, received_from, tag, write_destinations};
 use packet::lanes::four;
-use packet::{Batch, Packet, Pool, Settle};
+use packet::{Batch, Packet, Pieces, Pool, Settle};
 use proptest::prelude::*;
 
 /// What may be done to a batch.
@@ -18,6 +18,7 @@ enum Step {
     PutLink,
     ChangeNetwork(u8),
     SplitAndAppend(usize),
+    TakePieces(usize),
     Deal,
     Pop,
 }
@@ -34,6 +35,7 @@ fn step() -> impl Strategy<Value = Step> {
         2 => Just(Step::PutLink),
         1 => (0u8..20).prop_map(Step::ChangeNetwork),
         1 => (0usize..20).prop_map(Step::SplitAndAppend),
+        1 => (1usize..20).prop_map(Step::TakePieces),
         1 => Just(Step::Deal),
         1 => Just(Step::Pop),
     ]
@@ -53,8 +55,8 @@ struct Model {
     destination: u32,
 }
 
-/// What can be seen of a packet: tag, where it begins, marks, next hop, destination.
-type Seen = (u8, usize, [Option<usize>; 3], u32, u32);
+/// What can be seen of a packet: its bytes, marks, next hop, destination.
+type Seen = (Vec<u8>, [Option<usize>; 3], u32, u32);
 
 const BEGIN: usize = 1000;
 const END: usize = BEGIN + 60;
@@ -70,7 +72,7 @@ impl Model {
 
     fn seen(&self) -> Seen {
         let marks = self.marks.map(|mark| mark.filter(|mark| (self.begin..=END).contains(mark)));
-        (self.tag, self.begin, marks, self.next_hop, self.destination)
+        (self.bytes[self.begin - FLOOR..].to_vec(), marks, self.next_hop, self.destination)
     }
 
     /// One byte is left of each packet, so that it can be told apart.
@@ -101,13 +103,13 @@ fn seen(p: &Packet) -> Seen {
     let begin = END - p.len();
     let mark = |offset: Option<usize>| offset.map(|offset| offset + begin);
     let marks = [p.mac_offset(), p.network_offset(), p.transport_offset()].map(mark);
-    (tag(p), begin, marks, p.next_hop(), p.dst_ip())
+    (p.data().to_vec(), marks, p.next_hop(), p.dst_ip())
 }
 
 /// Finds the headers of all but the one with this tag, and in what the batch should be.
 fn find_all_but(batch: &mut Batch, want: &mut [Model], unusual: Option<u8>, by_itself: bool) {
     let is_usual = |tag: u8| Some(tag) != unusual;
-    let one = |p: &mut Packet| is_usual(tag(p)).then(|| destination(tag(p)));
+    let one = |p: &mut Packet, _: usize| is_usual(tag(p)).then(|| destination(tag(p)));
     let second = |mut p: Packet| {
         p.set_dst_ip(5);
         Some(p)
@@ -198,6 +200,15 @@ fn apply(step: Step, batch: &mut Batch, want: &mut Vec<Model>) {
             let mut rest = batch.split_off(at);
             batch.append(&mut rest);
             assert!(rest.is_empty());
+        }
+        Step::TakePieces(most) => {
+            let mut pieces = Pieces::from(std::mem::take(batch));
+            assert_eq!(pieces.len(), want.len());
+            while !pieces.is_empty() {
+                let mut piece = pieces.take(most);
+                assert!((1..=most).contains(&piece.len()));
+                batch.append(&mut piece);
+            }
         }
         Step::Deal => {
             let facts: Vec<usize> = (0..batch.len()).map(|i| i % 2).collect();

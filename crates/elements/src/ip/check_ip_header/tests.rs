@@ -83,7 +83,7 @@ impl Work for Together<'_> {
             done = found.is_some();
             found
         };
-        batch.find_headers(headers, look, |_| None, Some);
+        batch.find_headers(headers, look, |_, _| None, Some);
         let all = batch.iter().map(|packet| (done, facts(packet))).collect();
         batch.free();
         (all, unplain.is_zero())

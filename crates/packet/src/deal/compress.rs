@@ -1,0 +1,166 @@
+//! Sixteen packets at a time, with the instructions of AVX-512 that move the chosen ones of a vector together.
+
+use super::Numbers;
+use crate::batch::Batch;
+use crate::due::Due;
+use crate::frame::{self, Frame, MAX};
+use std::arch::x86_64::*;
+
+/// Packets that are looked at together.
+const STEP: usize = 16;
+const _: () = assert!(MAX.is_multiple_of(STEP));
+/// With more bins than this it is quicker one by one.
+const MOST_BINS: usize = 8;
+
+/// The proof that the processor has these instructions.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Compress(());
+
+impl Compress {
+    #[inline(always)]
+    pub fn detect() -> Option<Compress> {
+        let has = is_x86_feature_detected!("avx512f")
+            && is_x86_feature_detected!("avx512bw")
+            && is_x86_feature_detected!("avx512vl")
+            && is_x86_feature_detected!("popcnt");
+        has.then_some(Compress(()))
+    }
+
+    /// True if so many packets go to so many bins in less time than one by one.
+    #[inline(always)]
+    pub fn is_worth_it(self, packets: usize, bins: usize) -> bool {
+        packets >= STEP && (1..=MOST_BINS).contains(&bins)
+    }
+
+    /// Deals the packets of a frame, the first `len`, which are the frame's no more, to bins that are empty.
+    ///
+    /// # Panics
+    /// If there is no bin of a packet's number.
+    pub fn deal(self, frame: &Frame, len: usize, numbers: &Numbers, bins: &mut [Batch]) {
+        let due = frame.due.take();
+        let mut dealt = 0;
+        for (number, bin) in (0..).zip(bins) {
+            let mut to = frame::take();
+            // SAFETY: the processor has the instructions.
+            to.len = unsafe {
+                match due.is_in_columns() {
+                    true => choose::<true>(frame, len, numbers, number, &mut to),
+                    false => choose::<false>(frame, len, numbers, number, &mut to),
+                }
+            };
+            dealt += to.len;
+            if to.len == 0 {
+                frame::recycle(to);
+                continue;
+            }
+            if due != Due::NOTHING {
+                to.note_as(frame);
+                to.due.set(due);
+            }
+            *bin = Batch(Some(to));
+        }
+        assert!(dealt == len, "no such bin");
+    }
+}
+
+/// Copies the packets of one bin to the front of an empty frame; returns how many. `COLUMNS`: with what stands in the columns.
+#[target_feature(enable = "avx512f,avx512bw,avx512vl,popcnt")]
+fn choose<const COLUMNS: bool>(
+    frame: &Frame,
+    len: usize,
+    numbers: &Numbers,
+    number: i8,
+    to: &mut Frame,
+) -> usize {
+    let mut end = 0;
+    for (at, numbers) in (0..len.min(MAX)).step_by(STEP).zip(numbers.as_chunks::<STEP>().0) {
+        // SAFETY: sixteen bytes.
+        let numbers = unsafe { _mm_loadu_si128(numbers.as_ptr().cast()) };
+        // Behind the last packet there are numbers of no bin.
+        let chosen = _mm_cmpeq_epi8_mask(numbers, _mm_set1_epi8(number));
+        let (low, high) = (chosen as u8, (chosen >> 8) as u8);
+        let middle = end + low.count_ones() as usize;
+        // SAFETY: `at` and sixteen more are within the arrays, and so are `end` and `middle` with as many slots behind them as are
+        // stored, since no more packets have been chosen than looked at: at most `at`, and eight more. Of what is loaded only the
+        // chosen are initialised; masks keep the others from being read.
+        unsafe {
+            let from = frame.packets.as_ptr().add(at).cast::<i64>();
+            let slots = to.packets.as_mut_ptr().cast::<i64>();
+            let first = _mm512_maskz_compress_epi64(low, _mm512_maskz_loadu_epi64(low, from));
+            let second = _mm512_maskz_compress_epi64(high, _mm512_maskz_loadu_epi64(high, from.add(8)));
+            _mm512_storeu_epi64(slots.add(end), first);
+            _mm512_storeu_epi64(slots.add(middle), second);
+            if COLUMNS {
+                let pairs = [
+                    (frame.destinations.as_ptr(), to.destinations.as_mut_ptr()),
+                    (frame.next_hops.as_ptr(), to.next_hops.as_mut_ptr()),
+                ];
+                for (from, to) in pairs {
+                    let all = _mm512_loadu_epi32(from.add(at).cast());
+                    _mm512_storeu_epi32(to.add(end).cast(), _mm512_maskz_compress_epi32(chosen, all));
+                }
+            }
+        }
+        end = middle + high.count_ones() as usize;
+    }
+    end
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::deal::{NO_BIN, number, one_by_one};
+    use crate::{Packet, Pool};
+    use proptest::prelude::*;
+
+    /// Length, destination and next hop of each packet in each bin.
+    fn seen(bins: Vec<Batch>) -> Vec<Vec<(usize, u32, u32)>> {
+        let of = |p: &Packet| (p.len(), p.dst_ip(), p.next_hop());
+        bins.into_iter()
+            .map(|bin| {
+                let seen = bin.iter().map(of).collect();
+                bin.free();
+                seen
+            })
+            .collect()
+    }
+
+    proptest! {
+        #[test]
+        fn both_ways_do_the_same(
+            facts in proptest::collection::vec(0usize..MOST_BINS, 1..=MAX),
+            bins in 1..=MOST_BINS,
+            routed in any::<bool>(),
+        ) {
+            let Some(compress) = Compress::detect() else {
+                println!("skipped: no AVX-512");
+                return Ok(());
+            };
+            let facts: Vec<usize> = facts.into_iter().map(|bin| bin % bins).collect();
+            let pool = Pool::heap(MAX, 512);
+            let deal = |by: &dyn Fn(Box<Frame>, usize, &mut [Batch])| {
+                let all = (0..facts.len()).filter_map(|len| pool.packet(&[0; MAX][..len]));
+                let mut batch: Batch = all.collect();
+                if routed {
+                    let columns = batch.columns();
+                    (7..).zip(columns.destinations).for_each(|(n, to)| *to = n);
+                    (9..).zip(columns.next_hops).for_each(|(n, to)| *to = n);
+                }
+                let mut dealt: Vec<Batch> = (0..bins).map(|_| Batch::empty()).collect();
+                let mut frame = batch.0.take().expect("packets");
+                let len = std::mem::replace(&mut frame.len, 0);
+                by(frame, len, &mut dealt);
+                seen(dealt)
+            };
+            let together = deal(&|frame, len, bins| {
+                let mut numbers = [NO_BIN; MAX];
+                number(&facts, |bin| bin, &mut numbers);
+                compress.deal(&frame, len, &numbers, bins);
+                frame::recycle(frame);
+            });
+            let alone = deal(&|frame, _, bins| one_by_one(frame, &facts, bins, |bin| bin));
+            prop_assert_eq!(together, alone);
+            prop_assert_eq!(pool.in_use(), 0);
+        }
+    }
+}

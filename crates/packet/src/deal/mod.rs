@@ -1,0 +1,158 @@
+//! Dealing out the packets of a batch, each to one of several: what a graph does where paths part.
+//!
+//! With AVX-512 sixteen packets at a time, else one by one; both do the same.
+#![allow(unsafe_code)]
+
+#[cfg(all(target_arch = "x86_64", not(miri)))]
+mod compress;
+
+use crate::batch::Batch;
+use crate::due::Due;
+use crate::frame::{self, Frame, MAX};
+
+/// The number of a bin for each packet, [`NO_BIN`] where there is none.
+type Numbers = [u8; MAX];
+const NO_BIN: u8 = u8::MAX;
+
+impl Batch {
+    /// Deals the packets out: each goes to the end of that of `bins` which `bin` says for its place in `facts`.
+    ///
+    /// # Panics
+    /// If there are fewer facts than packets, no bin of that number, or no room in it.
+    #[inline]
+    pub fn deal<T: Copy>(mut self, facts: &[T], bins: &mut [Batch], bin: impl Fn(T) -> usize) {
+        assert!(self.len() <= facts.len(), "a fact for each packet");
+        if bins.iter().any(|bin| !bin.is_empty()) {
+            // What is noted once for a batch is not that of the packets there.
+            return self.into_iter().zip(facts).for_each(|(packet, fact)| bins[bin(*fact)].push(packet));
+        }
+        let Some(mut frame) = self.0.take() else { return };
+        // From here on the packets are nobody's until they are in a bin: a panic would leak them, and no more.
+        let len = std::mem::replace(&mut frame.len, 0);
+        let facts = &facts[..len];
+        #[cfg(all(target_arch = "x86_64", not(miri)))]
+        if let Some(compress) = compress::Compress::detect().filter(|c| c.is_worth_it(len, bins.len())) {
+            let mut numbers = [NO_BIN; MAX];
+            number(facts, bin, &mut numbers);
+            compress.deal(&frame, len, &numbers, bins);
+            return frame::recycle(frame);
+        }
+        one_by_one(frame, facts, bins, bin);
+    }
+}
+
+/// Writes down the number of each packet's bin.
+///
+/// # Panics
+/// If one is not below [`NO_BIN`].
+#[inline(always)]
+#[cfg(all(target_arch = "x86_64", not(miri)))]
+fn number<T: Copy>(facts: &[T], bin: impl Fn(T) -> usize, numbers: &mut Numbers) {
+    let mut largest = 0;
+    for (number, fact) in numbers.iter_mut().zip(facts) {
+        let bin = bin(*fact);
+        // No less than the largest, and below `NO_BIN` only if all are.
+        largest |= bin;
+        *number = bin as u8;
+    }
+    assert!(largest < usize::from(NO_BIN), "no such bin");
+}
+
+/// Deals the packets of a frame, one for each of `facts`, which are the frame's no more, to bins that are empty.
+#[inline(always)]
+fn one_by_one<T: Copy>(mut frame: Box<Frame>, facts: &[T], bins: &mut [Batch], bin: impl Fn(T) -> usize) {
+    let due = frame.due.take();
+    if let [Batch(first @ None), Batch(second @ None)] = bins {
+        (*first, *second) = match due.is_in_columns() {
+            true => part::<T, true>(frame, due, facts, bin),
+            false => part::<T, false>(frame, due, facts, bin),
+        };
+        return;
+    }
+    match due.is_in_columns() {
+        true => scatter::<T, true>(&mut frame, facts, bins, bin),
+        false => scatter::<T, false>(&mut frame, facts, bins, bin),
+    }
+    if due != Due::NOTHING {
+        for to in bins.iter_mut().filter_map(|bin| bin.0.as_mut()) {
+            to.note_as(&frame);
+            to.due.set(due);
+        }
+    }
+    frame::recycle(frame);
+}
+
+/// Deals the packets of a frame, one for each of `facts`, which are the frame's no more, to bins that are empty. `COLUMNS`: with
+/// what stands in the columns.
+///
+/// By itself, so that nothing of its caller is in registers.
+#[inline(never)]
+fn scatter<T: Copy, const COLUMNS: bool>(
+    frame: &mut Frame,
+    facts: &[T],
+    bins: &mut [Batch],
+    bin: impl Fn(T) -> usize,
+) {
+    let Frame { packets, destinations, next_hops, .. } = frame;
+    let columns = packets.iter().zip(destinations).zip(next_hops);
+    for (fact, ((packet, destination), next_hop)) in facts.iter().zip(columns) {
+        let to = &mut **bins[bin(*fact)].0.get_or_insert_with(frame::take);
+        // Not full: there is room for all that the frame has.
+        let end = to.len % MAX;
+        // SAFETY: there is a packet for each fact, and nobody else has it: each is moved out once.
+        to.packets[end].write(unsafe { packet.assume_init_read() });
+        if COLUMNS {
+            (to.destinations[end], to.next_hops[end]) = (*destination, *next_hop);
+        }
+        to.len = end + 1;
+    }
+}
+
+/// Deals the packets of a frame, one for each of `facts`, to two that are empty: each is written to both, and counted in
+/// one. So the counts stay in registers, where [`Batch::deal`] waits for each to come back from memory. `COLUMNS`: with what
+/// stands in the columns.
+///
+/// # Panics
+/// If a bin is neither 0 nor 1.
+#[inline]
+fn part<T: Copy, const COLUMNS: bool>(
+    mut frame: Box<Frame>,
+    due: Due,
+    facts: &[T],
+    bin: impl Fn(T) -> usize,
+) -> (Option<Box<Frame>>, Option<Box<Frame>>) {
+    let mut other = frame::take();
+    let (mut ends, mut bins) = ([0, 0], 0);
+    for (i, fact) in facts.iter().enumerate() {
+        let bin = bin(*fact);
+        bins |= bin;
+        // SAFETY: slots are read in order and written at most as far (`ends` add up to i): each packet is read once, and of
+        // the two copies only the one that is counted will be a packet.
+        let packet = unsafe { std::ptr::read(&frame.packets[i]) };
+        let (first, second) = (&mut frame.packets[ends[0]], &mut other.packets[ends[1]]);
+        // SAFETY: as above; MaybeUninit<Packet> is not dropped.
+        unsafe {
+            std::ptr::copy_nonoverlapping(&raw const packet, first, 1);
+            std::ptr::copy_nonoverlapping(&raw const packet, second, 1);
+        }
+        if COLUMNS {
+            let (destination, next_hop) = (frame.destinations[i], frame.next_hops[i]);
+            (frame.destinations[ends[0]], frame.next_hops[ends[0]]) = (destination, next_hop);
+            (other.destinations[ends[1]], other.next_hops[ends[1]]) = (destination, next_hop);
+        }
+        ends = [ends[0] + (bin ^ 1), ends[1] + bin];
+    }
+    assert!(bins < 2, "no such bin");
+    (frame.len, other.len) = (ends[0], ends[1]);
+    other.note_as(&frame);
+    let keep = |frame: Box<Frame>| {
+        if frame.len > 0 {
+            frame.due.set(due);
+            return Some(frame);
+        }
+        frame::recycle(frame);
+        None
+    };
+    (keep(frame), keep(other))
+}
+
