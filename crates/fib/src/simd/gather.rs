@@ -8,10 +8,10 @@ use crate::next_hop::NextHopId;
 
 /// The most addresses that one call takes.
 pub(crate) const LANES: usize = 64;
-/// One entry for each value of 24 bits, and some more: words of 4 bytes are loaded, whose first bytes are an entry.
-pub(crate) const ENTRIES: usize = (1 << 24) + 3;
+/// One entry for each value of 24 bits.
+pub(crate) const ENTRIES: usize = 1 << 24;
 /// The same for two entries in a byte.
-pub(crate) const PAIRS: usize = (1 << 23) + 3;
+pub(crate) const PAIRS: usize = 1 << 23;
 
 /// What has been done.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -73,16 +73,17 @@ fn best<E, const N: usize, const BITS: u32>(
 
 /// Words of 4 bytes are loaded in assembly because other threads store to entries meanwhile, and only that makes a load
 /// of each, which sees an entry as it was before or after a store; to the compiler's own gather they would be a data
-/// race. An entry is aligned, so it never lies in two cache lines, even if its word does.
+/// race. They are those that entries fill, side by side, not those that begin with an entry: one in twenty of these would lie in
+/// two cache lines.
 #[cfg(target_arch = "x86_64")]
 #[allow(unsafe_code)]
 mod x86 {
     use std::arch::asm;
     use std::arch::x86_64::{
         __m256i, __m512i, _mm256_and_si256, _mm256_castsi256_ps, _mm256_cmpeq_epi32, _mm256_lddqu_si256,
-        _mm256_movemask_ps, _mm256_set1_epi32, _mm256_setzero_si256, _mm256_srli_epi32, _mm256_srlv_epi32,
-        _mm256_storeu_si256, _mm512_and_si512, _mm512_cmpeq_epi32_mask, _mm512_loadu_si512,
-        _mm512_set1_epi32, _mm512_setzero_si512, _mm512_srli_epi32, _mm512_srlv_epi32, _mm512_storeu_si512,
+        _mm256_movemask_ps, _mm256_set1_epi32, _mm256_setzero_si256, _mm256_srlv_epi32, _mm256_storeu_si256,
+        _mm512_and_si512, _mm512_cmpeq_epi32_mask, _mm512_loadu_si512, _mm512_set1_epi32,
+        _mm512_setzero_si512, _mm512_srlv_epi32, _mm512_storeu_si512,
     };
 
     use super::Gathered;
@@ -93,9 +94,24 @@ mod x86 {
         (1 << bits) - 1
     }
 
-    /// True if there is a word at the entry of every address.
+    /// By how many bits an address is shifted to give the number of its entry's word.
+    const fn to_word(bits: u32) -> i32 {
+        8 + (u32::BITS / bits).trailing_zeros() as i32
+    }
+
+    /// By how many bits an address is shifted to give, where [`within`] has ones, the place of its entry in the word.
+    const fn to_place(bits: u32) -> i32 {
+        8 - bits.trailing_zeros() as i32
+    }
+
+    /// The bits of the places of entries in a word.
+    const fn within(bits: u32) -> i32 {
+        (u32::BITS - bits) as i32
+    }
+
+    /// True if there is a word for every address.
     const fn fits<E, const N: usize>(bits: u32) -> bool {
-        let bytes = (((1 << 24) - 1) * bits as usize) / 8 + 4;
+        let bytes = ((1 << 24) * bits as usize) / 8;
         matches!(bits, 4 | 8 | 16) && align_of::<E>() * 8 >= bits as usize && bytes <= N * size_of::<E>()
     }
 
@@ -112,19 +128,11 @@ mod x86 {
         for (hops, addrs) in hops.iter_mut().zip(addrs) {
             // SAFETY: sixteen numbers of 4 bytes are 64 bytes; no alignment is needed.
             let addrs = unsafe { _mm512_loadu_si512(addrs.as_ptr().cast()) };
-            // SAFETY: numbers of entries have 24 bits, those of pairs of them 23, and `fits` sees to it that a word is there.
-            let words = unsafe {
-                match BITS {
-                    4 => {
-                        let pairs = words16::<1>(first.as_ptr().cast(), _mm512_srli_epi32::<9>(addrs));
-                        // Bit 8 of an address tells which half: shifted by 6 it is by how many bits.
-                        let half = _mm512_and_si512(_mm512_srli_epi32::<6>(addrs), _mm512_set1_epi32(4));
-                        _mm512_srlv_epi32(pairs, half)
-                    }
-                    8 => words16::<1>(first.as_ptr().cast(), _mm512_srli_epi32::<8>(addrs)),
-                    _ => words16::<2>(first.as_ptr().cast(), _mm512_srli_epi32::<8>(addrs)),
-                }
-            };
+            let numbers = _mm512_srlv_epi32(addrs, _mm512_set1_epi32(to_word(BITS)));
+            // SAFETY: numbers of entries have 24 bits, and `fits` sees to it that the words of all are there.
+            let words = unsafe { words16(first.as_ptr().cast(), numbers) };
+            let places = _mm512_srlv_epi32(addrs, _mm512_set1_epi32(to_place(BITS)));
+            let words = _mm512_srlv_epi32(words, _mm512_and_si512(places, _mm512_set1_epi32(within(BITS))));
             let bits = _mm512_and_si512(words, all);
             gathered.ones |= u64::from(_mm512_cmpeq_epi32_mask(bits, all)) << gathered.count;
             gathered.count += 16;
@@ -148,18 +156,11 @@ mod x86 {
         for (hops, addrs) in hops.iter_mut().zip(addrs) {
             // SAFETY: eight numbers of 4 bytes are 32 bytes; no alignment is needed.
             let addrs = unsafe { _mm256_lddqu_si256(addrs.as_ptr().cast()) };
+            let numbers = _mm256_srlv_epi32(addrs, _mm256_set1_epi32(to_word(BITS)));
             // SAFETY: as in `sixteens`.
-            let words = unsafe {
-                match BITS {
-                    4 => {
-                        let pairs = words8::<1>(first.as_ptr().cast(), _mm256_srli_epi32::<9>(addrs));
-                        let half = _mm256_and_si256(_mm256_srli_epi32::<6>(addrs), _mm256_set1_epi32(4));
-                        _mm256_srlv_epi32(pairs, half)
-                    }
-                    8 => words8::<1>(first.as_ptr().cast(), _mm256_srli_epi32::<8>(addrs)),
-                    _ => words8::<2>(first.as_ptr().cast(), _mm256_srli_epi32::<8>(addrs)),
-                }
-            };
+            let words = unsafe { words8(first.as_ptr().cast(), numbers) };
+            let places = _mm256_srlv_epi32(addrs, _mm256_set1_epi32(to_place(BITS)));
+            let words = _mm256_srlv_epi32(words, _mm256_and_si256(places, _mm256_set1_epi32(within(BITS))));
             let bits = _mm256_and_si256(words, all);
             let ones = _mm256_movemask_ps(_mm256_castsi256_ps(_mm256_cmpeq_epi32(bits, all)));
             gathered.ones |= u64::from(ones as u8) << gathered.count;
@@ -171,26 +172,25 @@ mod x86 {
         gathered
     }
 
-    /// The words that begin at these multiples of `BYTES` bytes.
+    /// The words with these numbers, counted from 0.
     ///
     /// # Safety
-    /// There must be a word at each of them, behind `first`.
+    /// There must be a word of each number behind `first`.
     #[inline]
     #[target_feature(enable = "avx512f")]
-    unsafe fn words16<const BYTES: u32>(first: *const u8, numbers: __m512i) -> __m512i {
+    unsafe fn words16(first: *const u8, numbers: __m512i) -> __m512i {
         let mut words = _mm512_setzero_si512();
         // SAFETY: reads the words that the caller vouches for, all of them; the mask is used up.
         unsafe {
             asm!(
                 // Not by `kxnor` of mask registers: it waits for what they last held, and that is the gather before.
                 "kmovw {mask}, {ones:e}",
-                "vpgatherdd {words} {{{mask}}}, dword ptr [{first} + {numbers} * {bytes}]",
+                "vpgatherdd {words} {{{mask}}}, dword ptr [{first} + {numbers} * 4]",
                 words = inout(zmm_reg) words,
                 ones = in(reg) u32::from(u16::MAX),
                 mask = out(kreg) _,
                 first = in(reg) first,
                 numbers = in(zmm_reg) numbers,
-                bytes = const BYTES,
                 options(readonly, nostack, preserves_flags),
             );
         }
@@ -203,18 +203,17 @@ mod x86 {
     /// As there.
     #[inline]
     #[target_feature(enable = "avx2")]
-    unsafe fn words8<const BYTES: u32>(first: *const u8, numbers: __m256i) -> __m256i {
+    unsafe fn words8(first: *const u8, numbers: __m256i) -> __m256i {
         let mut words = _mm256_setzero_si256();
         // SAFETY: reads the words that the caller vouches for, all of them; the mask is used up.
         unsafe {
             asm!(
                 "vpcmpeqd {mask}, {mask}, {mask}",
-                "vpgatherdd {words}, dword ptr [{first} + {numbers} * {bytes}], {mask}",
+                "vpgatherdd {words}, dword ptr [{first} + {numbers} * 4], {mask}",
                 words = inout(ymm_reg) words,
                 mask = out(ymm_reg) _,
                 first = in(reg) first,
                 numbers = in(ymm_reg) numbers,
-                bytes = const BYTES,
                 options(readonly, nostack, preserves_flags),
             );
         }

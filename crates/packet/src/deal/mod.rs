@@ -155,4 +155,3 @@ fn part<T: Copy, const COLUMNS: bool>(
     };
     (keep(frame), keep(other))
 }
-
