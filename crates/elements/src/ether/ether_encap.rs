@@ -31,8 +31,9 @@ use graph::{
     Agnostic, Args, Class, ConfigErrors, Configure, Cx, Handlers, LocalCx, Loss, Out, Simple, Spec, value,
 };
 use packet::Batch;
-use packet::wire::ethernet::{self, Header};
+use packet::wire::ethernet::{self, HEADER_LEN, Header};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 const NO_ROOM: Loss = Loss(0);
 
@@ -40,12 +41,17 @@ const NO_ROOM: Loss = Loss(0);
 #[derive(Debug)]
 pub struct EtherEncap {
     header: Table<Header>,
+    /// Goes up after each change of the header.
+    version: AtomicU64,
 }
 
 /// One worker's part of [`EtherEncap`].
 #[derive(Debug)]
 pub struct LocalEtherEncap {
     shared: Arc<EtherEncap>,
+    /// The bytes of the header, as they were at this version; nearer than those that all workers share.
+    bytes: [u8; HEADER_LEN],
+    version: u64,
 }
 
 impl Class for EtherEncap {
@@ -57,41 +63,53 @@ impl Class for EtherEncap {
         let source = args.required("SRC");
         let destination = args.required("DST");
         args.finish()?;
-        Ok(EtherEncap { header: Table::new(Header { destination, source, ethertype }) })
+        let header = Table::new(Header { destination, source, ethertype });
+        Ok(EtherEncap { header, version: AtomicU64::new(1) })
     }
 
     fn local(self: &Arc<Self>, _: &LocalCx) -> Self::Local {
-        Agnostic(LocalEtherEncap { shared: self.clone() })
+        Agnostic(LocalEtherEncap { shared: self.clone(), bytes: [0; HEADER_LEN], version: 0 })
     }
 
     fn handlers(h: &mut Handlers<EtherEncap>) {
         h.read("src", |e| e.header.with(|h| ethernet::text(&h.source)));
         h.write("src", |e, text, _| {
             let source = value(text)?;
-            e.header.edit(|h| Header { source, ..*h });
+            e.edit(|h| Header { source, ..*h });
             Ok(())
         });
         h.read("dst", |e| e.header.with(|h| ethernet::text(&h.destination)));
         h.write("dst", |e, text, _| {
             let destination = value(text)?;
-            e.header.edit(|h| Header { destination, ..*h });
+            e.edit(|h| Header { destination, ..*h });
             Ok(())
         });
         for name in ["ethertype", "etht"] {
             h.read(name, |e| e.header.with(|h| h.ethertype.to_string()));
             h.write(name, |e, text, _| {
                 let ethertype = value(text)?;
-                e.header.edit(|h| Header { ethertype, ..*h });
+                e.edit(|h| Header { ethertype, ..*h });
                 Ok(())
             });
         }
     }
 }
 
+impl EtherEncap {
+    fn edit(&self, make: impl FnOnce(&Header) -> Header) {
+        self.header.edit(make);
+        self.version.fetch_add(1, Ordering::Release);
+    }
+}
+
 impl Simple for LocalEtherEncap {
     fn act(&mut self, batch: &mut Batch, cx: &Cx<'_>, out: &mut Out<'_>) {
-        let header = self.shared.header.read(cx.reader).bytes();
-        batch.put_link(&header, |p| out.lose(p, NO_ROOM));
+        // Who sees a version sees the header of that version, or a later one.
+        let version = self.shared.version.load(Ordering::Acquire);
+        if version != self.version {
+            (self.bytes, self.version) = (self.shared.header.read(cx.reader).bytes(), version);
+        }
+        batch.put_link(&self.bytes, |p| out.lose(p, NO_ROOM));
     }
 }
 

@@ -71,6 +71,8 @@ struct Roads {
 #[derive(Debug)]
 pub struct LocalQueue {
     shared: Arc<Queue>,
+    /// That of `shared`, one step nearer: every call needs it.
+    notifier: Arc<Notifier>,
     worker: usize,
     /// On the pulling worker: the packets, and the rings of the others.
     store: Store,
@@ -114,7 +116,8 @@ impl Class for Queue {
         let road = roads.producers.get_mut(cx.worker).and_then(Option::take);
         let rings = if road.is_none() { std::mem::take(&mut roads.consumers) } else { Vec::new() };
         drop(roads);
-        LocalQueue { shared: self.clone(), worker: cx.worker, store: Store::default(), rings, road }
+        let notifier = self.notifier.clone();
+        LocalQueue { shared: self.clone(), notifier, worker: cx.worker, store: Store::default(), rings, road }
     }
 
     fn handlers(h: &mut Handlers<Queue>) {
@@ -191,19 +194,18 @@ impl LocalQueue {
             dropped += newest.len();
             out.lose_all(newest, RESET);
         }
-        if dropped > 0 && self.shared.notifier.release(dropped) {
-            out.notify_pushers(&self.shared.notifier);
+        if dropped > 0 && self.notifier.release(dropped) {
+            out.notify_pushers(&self.notifier);
         }
     }
 }
 
 impl Element for LocalQueue {
     fn push(&mut self, _: usize, mut batch: Batch, _: &Cx<'_>, out: &mut Out<'_>) {
-        let notifier = &self.shared.notifier;
-        let (got, was_empty) = notifier.reserve(batch.len());
+        let (got, was_empty) = self.notifier.reserve(batch.len());
         let mut refused = batch.split_off(got);
         let mut unplaced = self.store(batch);
-        let notifier = &self.shared.notifier;
+        let notifier = &self.notifier;
         if !unplaced.is_empty() {
             notifier.release(unplaced.len());
             refused.append(&mut unplaced);
@@ -226,8 +228,8 @@ impl Element for LocalQueue {
             self.collect();
         }
         let batch = self.store.pop(max);
-        if !batch.is_empty() && self.shared.notifier.release(batch.len()) {
-            out.notify_pushers(&self.shared.notifier);
+        if !batch.is_empty() && self.notifier.release(batch.len()) {
+            out.notify_pushers(&self.notifier);
         }
         batch
     }
@@ -236,7 +238,7 @@ impl Element for LocalQueue {
         if self.road.is_some() {
             return false;
         }
-        let keep = if self.shared.reset.swap(false, Relaxed) { 0 } else { self.shared.notifier.capacity() };
+        let keep = if self.shared.reset.swap(false, Relaxed) { 0 } else { self.notifier.capacity() };
         self.drop_newest(keep, out);
         true
     }

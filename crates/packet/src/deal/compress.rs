@@ -1,4 +1,8 @@
-//! Sixteen packets at a time, with the instructions of AVX-512 that move the chosen ones of a vector together.
+//! With the instructions of AVX-512 that move the chosen lanes of a vector together: no packet's place in its bin depends on how many
+//! went there before it.
+//!
+//! With two bins packets themselves are moved together, sixteen at a time. That takes as many stores for each bin, however few packets
+//! are for it, so with more bins it is their places, 64 at a time, and then packets are copied one by one.
 
 use super::Numbers;
 use crate::batch::Batch;
@@ -6,9 +10,14 @@ use crate::due::Due;
 use crate::frame::{self, Frame, MAX};
 use std::arch::x86_64::*;
 
-/// Packets that are looked at together.
-const STEP: usize = 16;
-const _: () = assert!(MAX.is_multiple_of(STEP));
+/// Packets that are moved together, and places.
+const PACKETS: usize = 16;
+const PLACES: usize = 64;
+const _: () = assert!(MAX.is_multiple_of(PLACES) && PLACES.is_multiple_of(PACKETS) && MAX <= 1 << u8::BITS);
+/// With more bins it is places.
+const FEW_BINS: usize = 2;
+/// With fewer packets it is quicker one by one.
+const LEAST: usize = 16;
 /// With more bins than this it is quicker one by one.
 const MOST_BINS: usize = 8;
 
@@ -22,6 +31,7 @@ impl Compress {
         let has = is_x86_feature_detected!("avx512f")
             && is_x86_feature_detected!("avx512bw")
             && is_x86_feature_detected!("avx512vl")
+            && is_x86_feature_detected!("avx512vbmi2")
             && is_x86_feature_detected!("popcnt");
         has.then_some(Compress(()))
     }
@@ -29,7 +39,7 @@ impl Compress {
     /// True if so many packets go to so many bins in less time than one by one.
     #[inline(always)]
     pub fn is_worth_it(self, packets: usize, bins: usize) -> bool {
-        packets >= STEP && (1..=MOST_BINS).contains(&bins)
+        packets >= LEAST && (1..=MOST_BINS).contains(&bins)
     }
 
     /// Deals the packets of a frame, the first `len`, which are the frame's no more, to bins that are empty.
@@ -38,14 +48,21 @@ impl Compress {
     /// If there is no bin of a packet's number.
     pub fn deal(self, frame: &Frame, len: usize, numbers: &Numbers, bins: &mut [Batch]) {
         let due = frame.due.take();
-        let mut dealt = 0;
+        let (few, columns) = (bins.len() <= FEW_BINS, due.is_in_columns());
+        let (mut dealt, mut places) = (0, [0; MAX + PLACES]);
         for (number, bin) in (0..).zip(bins) {
             let mut to = frame::take();
             // SAFETY: the processor has the instructions.
             to.len = unsafe {
-                match due.is_in_columns() {
-                    true => choose::<true>(frame, len, numbers, number, &mut to),
-                    false => choose::<false>(frame, len, numbers, number, &mut to),
+                match (few, columns) {
+                    (true, true) => choose::<true>(frame, len, numbers, number, &mut to),
+                    (true, false) => choose::<false>(frame, len, numbers, number, &mut to),
+                    (false, true) => {
+                        copy::<true>(frame, places_of(number, numbers, len, &mut places), &mut to)
+                    }
+                    (false, false) => {
+                        copy::<false>(frame, places_of(number, numbers, len, &mut places), &mut to)
+                    }
                 }
             };
             dealt += to.len;
@@ -73,7 +90,7 @@ fn choose<const COLUMNS: bool>(
     to: &mut Frame,
 ) -> usize {
     let mut end = 0;
-    for (at, numbers) in (0..len.min(MAX)).step_by(STEP).zip(numbers.as_chunks::<STEP>().0) {
+    for (at, numbers) in (0..len.min(MAX)).step_by(PACKETS).zip(numbers.as_chunks::<PACKETS>().0) {
         // SAFETY: sixteen bytes.
         let numbers = unsafe { _mm_loadu_si128(numbers.as_ptr().cast()) };
         // Behind the last packet there are numbers of no bin.
@@ -106,12 +123,62 @@ fn choose<const COLUMNS: bool>(
     end
 }
 
+/// The places of the packets with this number, in order.
+#[target_feature(enable = "avx512f,avx512bw,avx512vbmi2,popcnt")]
+fn places_of<'p>(number: i8, numbers: &Numbers, len: usize, places: &'p mut [u8; MAX + PLACES]) -> &'p [u8] {
+    const FIRST: [u8; PLACES] = {
+        let (mut first, mut i) = ([0; PLACES], 0);
+        while i < PLACES {
+            first[i] = i as u8;
+            i += 1;
+        }
+        first
+    };
+    let mut end = 0;
+    // SAFETY: 64 bytes.
+    let mut at = unsafe { _mm512_loadu_si512(FIRST.as_ptr().cast()) };
+    for numbers in numbers.as_chunks::<PLACES>().0.iter().take(len.div_ceil(PLACES)) {
+        // SAFETY: 64 bytes.
+        let numbers = unsafe { _mm512_loadu_si512(numbers.as_ptr().cast()) };
+        // Behind the last packet there are numbers of no bin.
+        let chosen = _mm512_cmpeq_epi8_mask(numbers, _mm512_set1_epi8(number));
+        if let Some(places) = places[end..].first_chunk_mut::<PLACES>() {
+            // SAFETY: 64 bytes.
+            unsafe {
+                _mm512_storeu_si512(places.as_mut_ptr().cast(), _mm512_maskz_compress_epi8(chosen, at));
+            }
+        }
+        end += chosen.count_ones() as usize;
+        at = _mm512_add_epi8(at, _mm512_set1_epi8(PLACES as i8));
+    }
+    &places[..end]
+}
+
+/// Copies the packets at these places to the front of an empty frame; returns how many. `COLUMNS`: with what stands in the columns.
+#[inline(always)]
+fn copy<const COLUMNS: bool>(frame: &Frame, places: &[u8], to: &mut Frame) -> usize {
+    let slots = to.packets.iter_mut().zip(&mut to.destinations).zip(&mut to.next_hops);
+    for (((packet, destination), next_hop), &place) in slots.zip(places) {
+        let place = usize::from(place);
+        // SAFETY: a number was given to each packet at its place, which is initialised; no place comes twice, and nobody takes
+        // packets from the frame any more.
+        packet.write(unsafe { frame.packets[place].assume_init_read() });
+        if COLUMNS {
+            (*destination, *next_hop) = (frame.destinations[place], frame.next_hops[place]);
+        }
+    }
+    places.len()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::deal::{NO_BIN, number, one_by_one};
     use crate::{Packet, Pool};
     use proptest::prelude::*;
+
+    /// Deals so many packets of a frame to bins.
+    type Way<'a> = &'a dyn Fn(Box<Frame>, usize, &mut [Batch]);
 
     /// Length, destination and next hop of each packet in each bin.
     fn seen(bins: Vec<Batch>) -> Vec<Vec<(usize, u32, u32)>> {
@@ -133,12 +200,12 @@ mod tests {
             routed in any::<bool>(),
         ) {
             let Some(compress) = Compress::detect() else {
-                println!("skipped: no AVX-512");
+                println!("skipped: no AVX-512 (VBMI2)");
                 return Ok(());
             };
             let facts: Vec<usize> = facts.into_iter().map(|bin| bin % bins).collect();
             let pool = Pool::heap(MAX, 512);
-            let deal = |by: &dyn Fn(Box<Frame>, usize, &mut [Batch])| {
+            let deal = |by: Way| {
                 let all = (0..facts.len()).filter_map(|len| pool.packet(&[0; MAX][..len]));
                 let mut batch: Batch = all.collect();
                 if routed {

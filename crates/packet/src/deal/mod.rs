@@ -1,6 +1,6 @@
 //! Dealing out the packets of a batch, each to one of several: what a graph does where paths part.
 //!
-//! With AVX-512 sixteen packets at a time, else one by one; both do the same.
+//! With AVX-512 many at a time, else one by one; both do the same.
 #![allow(unsafe_code)]
 
 #[cfg(all(target_arch = "x86_64", not(miri)))]
@@ -112,9 +112,11 @@ fn scatter<T: Copy, const COLUMNS: bool>(
 /// one. So the counts stay in registers, where [`Batch::deal`] waits for each to come back from memory. `COLUMNS`: with what
 /// stands in the columns.
 ///
+/// By itself, as `scatter`.
+///
 /// # Panics
 /// If a bin is neither 0 nor 1.
-#[inline]
+#[inline(never)]
 fn part<T: Copy, const COLUMNS: bool>(
     mut frame: Box<Frame>,
     due: Due,

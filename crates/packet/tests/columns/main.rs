@@ -251,7 +251,11 @@ fn what_was_stripped_is_gone_for_all_that_look_at_packets() {
         },
         |batch| {
             let mut lengths = Vec::new();
-            batch.sift_routed::<14>(|p, _| lengths.push(p.len()).into(), Some);
+            let look = |p: &mut Packet, _| {
+                lengths.push(p.len());
+                Some(())
+            };
+            batch.sift_routed::<14>(look, Some);
             lengths[2]
         },
         |batch| {
@@ -281,7 +285,7 @@ fn what_was_stripped_is_gone_for_all_that_look_at_packets() {
 fn headers_take_the_place_of_what_was_stripped() {
     let pool = Pool::heap(16, 256);
     for (stripped, left) in [(14, 0), (18, 4), (10, 0)] {
-        let mut batch = received(&pool, 0..5);
+        let batch = received(&pool, 0..5);
         let headroom = batch.as_slice()[0].headroom();
         batch.free();
         let mut batch = received(&pool, 0..5);
