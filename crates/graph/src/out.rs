@@ -49,13 +49,13 @@ impl Way {
 }
 
 /// Outputs up to which packets are dealt out without a look at what each is.
-const MOST_BINS: usize = 256;
+const MOST_BINS: u16 = 256;
 
 impl PackedWay {
-    /// The port of a way that is [`Way::Port`].
+    /// The port of a way that is [`Way::Port`], of which no bit is above the sixteenth.
     #[inline]
-    pub(crate) fn plain_port(self) -> usize {
-        self.0 as usize
+    pub(crate) fn plain_port(self) -> u16 {
+        self.0 as u16
     }
 
     #[inline]
@@ -184,6 +184,23 @@ impl Out<'_> {
         });
     }
 
+    /// Sends each packet by the output at its place in `outputs`; packets without a place there are lost as `unconnected`.
+    #[inline]
+    pub fn split_to(&mut self, batch: Batch, outputs: &[u16]) {
+        let outputs = &outputs[..batch.len().min(outputs.len())];
+        let (all, any) =
+            outputs.iter().fold((u16::MAX, 0), |(all, any), output| (all & output, any | output));
+        if outputs.len() < batch.len() || any >= MOST_BINS {
+            return self.split_by(batch, outputs, |_, output| Way::Port(output.into()));
+        }
+        // As in `split_ways`.
+        if all == any {
+            self.core.emit(&self.at.facts, any.into(), batch);
+        } else if !batch.is_empty() {
+            self.core.deal(&self.at.facts, batch, outputs, all, any, |output| output);
+        }
+    }
+
     /// Sends each packet the way that `find` appends for it, and takes in with the others.
     #[inline]
     fn split_ways(
@@ -202,8 +219,9 @@ impl Out<'_> {
             Way::Port(port) if all == any => self.core.emit(&self.at.facts, port, batch),
             // No port is above the bits of all together, nor below those that all have.
             // Of no packets there is nothing to deal.
-            Way::Port(highest) if highest < MOST_BINS && !batch.is_empty() => {
-                self.core.deal(&self.at.facts, batch, &ways, all as usize, highest);
+            Way::Port(highest) if highest < MOST_BINS.into() && !batch.is_empty() => {
+                let (lowest, highest) = (all as u16, highest as u16);
+                self.core.deal(&self.at.facts, batch, &ways, lowest, highest, PackedWay::plain_port);
             }
             _ => self.core.scatter(&self.at.facts, batch, &ways),
         }

@@ -201,7 +201,7 @@ fn packets_are_dealt_out_in_order() {
         bins.iter().map(tags).collect::<Vec<_>>(),
         [vec![100, 101, 1, 4, 6], vec![], vec![0, 2, 3, 5]]
     );
-    Batch::empty().deal(&[], &mut bins, |port: usize| port);
+    Batch::empty().deal(&[], &mut bins, |port: u16| port);
     bins.into_iter().for_each(Batch::free);
     // Two empty ones have a way of their own.
     for (facts, dealt) in [
@@ -232,9 +232,9 @@ fn all_packets_of_a_full_batch_are_dealt_out() {
     let pool = Pool::heap(512, 64);
     let batch: Batch = (0..256).map(|tag| pool.packet(&[tag as u8]).unwrap()).collect();
     let mut bins = [Batch::empty(), Batch::empty()];
-    let facts: Vec<usize> = (0..256).map(|i| i * 7 / 3 % 2).collect();
+    let facts: Vec<u16> = (0..256).map(|i| i * 7 / 3 % 2).collect();
     batch.deal(&facts, &mut bins, |port| port);
-    for (bin, kept) in bins.iter().enumerate() {
+    for (bin, kept) in (0..).zip(&bins) {
         let want: Vec<u8> = (0..=255).filter(|i| facts[usize::from(*i)] == bin).collect();
         assert_eq!(kept.iter().map(|p| p.data()[0]).collect::<Vec<_>>(), want);
     }

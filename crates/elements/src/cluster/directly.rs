@@ -99,7 +99,7 @@ impl Switch {
         } else {
             let highest = highest.min(usize::from(self.rest()) - 1);
             batch.forget_columns();
-            scatter(batch, &bins, &mut self.bins[lowest..=highest], lowest);
+            scatter(batch, &bins, &mut self.bins[lowest..=highest], every);
             for outlet in lowest..=highest {
                 let batch = std::mem::take(&mut self.bins[outlet]);
                 if !batch.is_empty() {

@@ -111,7 +111,7 @@ impl Switch {
         if every == any {
             bins[usize::from(any)] = batch;
         } else if !batch.is_empty() {
-            batch.deal(of_packet, bins, usize::from);
+            batch.deal(of_packet, bins, u16::from);
         }
         for class in 0..self.manners.bins.len() {
             let batch = std::mem::take(&mut self.manners.bins[class]);

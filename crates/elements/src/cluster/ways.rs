@@ -123,8 +123,8 @@ pub fn flow(packet: &Packet) -> u32 {
 
 /// Deals a batch out: to each of `to` what is for it.
 #[inline(never)]
-pub(super) fn scatter(batch: Batch, bins: &[u16], to: &mut [Batch], lowest: usize) {
-    batch.deal(bins, to, |bin| usize::from(bin).wrapping_sub(lowest));
+pub(super) fn scatter(batch: Batch, bins: &[u16], to: &mut [Batch], lowest: u16) {
+    batch.deal(bins, to, |bin| bin.wrapping_sub(lowest));
 }
 
 impl Switch {
@@ -281,7 +281,7 @@ impl Switch {
             if highest < rest {
                 batch.forget_columns();
             }
-            scatter(batch, bins, &mut self.bins[lowest..=highest], lowest);
+            scatter(batch, bins, &mut self.bins[lowest..=highest], every);
             for outlet in lowest..=highest.min(rest - 1) {
                 out.emit(outlet, std::mem::take(&mut self.bins[outlet]));
             }

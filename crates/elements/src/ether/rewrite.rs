@@ -83,6 +83,8 @@ pub struct NextHops<N: Network> {
 pub struct LocalNextHops<N: Network> {
     shared: Arc<NextHops<N>>,
     worker: usize,
+    /// The output of each packet of a batch. Of no meaning between calls.
+    outputs_of: Vec<u16>,
 }
 
 impl<N: Network> Class for NextHops<N> {
@@ -148,7 +150,7 @@ impl<N: Network> Class for NextHops<N> {
     }
 
     fn local(self: &Arc<Self>, cx: &LocalCx) -> LocalNextHops<N> {
-        LocalNextHops { shared: self.clone(), worker: cx.worker }
+        LocalNextHops { shared: self.clone(), worker: cx.worker, outputs_of: vec![0; Batch::MAX] }
     }
 
     fn handlers(h: &mut Handlers<NextHops<N>>) {
@@ -396,12 +398,14 @@ impl Outputs {
 
 impl<N: Network> LocalNextHops<N> {
     /// Rewrites the packets of a batch; what comes of them, and whether some were unusual. `PLAIN`: all have
-    /// [plain TTLs](Batch::has_plain_ttls). `ONE`: nobody asks for their outputs.
+    /// [plain TTLs](Batch::has_plain_ttls). `ONE`: nobody asks for their outputs; else those of packets to several next hops, none of
+    /// them unusual, are written to `outputs_of`.
     #[inline(always)]
     fn rewrite_all<const PLAIN: bool, const ONE: bool>(
         &self,
         batch: &mut Batch,
         adjacencies: &[Adjacency],
+        outputs_of: &mut [u16],
         cx: &Cx<'_>,
         out: &mut Out<'_>,
     ) -> (Outputs, bool) {
@@ -420,11 +424,13 @@ impl<N: Network> LocalNextHops<N> {
             outputs = outputs.and(adjacency.output);
             batch.sift_routed::<AT>(|packet, _| N::rewrite_usual::<PLAIN>(packet, &adjacency), other);
         } else {
+            let mut places = outputs_of.iter_mut();
             let usual = |packet: &mut Packet, next_hop: u32| {
                 let adjacency = adjacencies.get(next_hop as usize)?;
                 N::rewrite_usual::<PLAIN>(packet, adjacency)?;
                 if !ONE {
                     outputs = outputs.and(adjacency.output);
+                    places.next().into_iter().for_each(|place| *place = adjacency.output);
                 }
                 Some(())
             };
@@ -439,8 +445,8 @@ impl<N: Network> LocalNextHops<N> {
     fn push_to_one(&self, mut batch: Batch, forwarding: &Forwarding, cx: &Cx<'_>, out: &mut Out<'_>) {
         let adjacencies = forwarding.list();
         match batch.has_plain_ttls() {
-            true => self.rewrite_all::<true, true>(&mut batch, adjacencies, cx, out),
-            false => self.rewrite_all::<false, true>(&mut batch, adjacencies, cx, out),
+            true => self.rewrite_all::<true, true>(&mut batch, adjacencies, &mut [], cx, out),
+            false => self.rewrite_all::<false, true>(&mut batch, adjacencies, &mut [], cx, out),
         };
         batch.note_framed(forwarding.version());
         out.emit(0, batch);
@@ -458,10 +464,12 @@ impl<N: Network> Element for LocalNextHops<N> {
             return self.push_to_one(batch, forwarding, cx, out);
         }
         let adjacencies = forwarding.list();
+        let mut outputs_of = std::mem::take(&mut self.outputs_of);
         let (outputs, others) = match batch.has_plain_ttls() {
-            true => self.rewrite_all::<true, false>(&mut batch, adjacencies, cx, out),
-            false => self.rewrite_all::<false, false>(&mut batch, adjacencies, cx, out),
+            true => self.rewrite_all::<true, false>(&mut batch, adjacencies, &mut outputs_of, cx, out),
+            false => self.rewrite_all::<false, false>(&mut batch, adjacencies, &mut outputs_of, cx, out),
         };
+        self.outputs_of = outputs_of;
         if let Some(output) = outputs.only() {
             return out.emit(output, batch);
         }
@@ -475,9 +483,8 @@ impl<N: Network> Element for LocalNextHops<N> {
                 found.map_or(Way::Lost(UNRESOLVED), |a| Way::Port(a.port().into()))
             });
         } else {
-            // Each of them has been found there.
-            let output = |next_hop: u32| adjacencies.get(next_hop as usize).map_or(0, |a| a.output);
-            out.split_by_next_hop(batch, |next_hop| Way::Port(output(next_hop).into()));
+            // Each of them has been seen once, in their order.
+            out.split_to(batch, &self.outputs_of);
         }
     }
 }

@@ -275,14 +275,23 @@ impl Core {
         }
     }
 
-    /// Sends each packet to the output that stands at its place in `ports`, none of which is below `lowest` or above
+    /// Sends each packet to the output that `port` says for its place in `ports`, none of which is below `lowest` or above
     /// `highest`; batches leave in the order of output numbers.
-    pub fn deal(&mut self, at: &NodeFacts, batch: Batch, ports: &[PackedWay], lowest: usize, highest: usize) {
-        if self.bins.len() <= highest {
-            self.bins.resize_with(highest + 1, Batch::empty);
+    pub fn deal<T: Copy>(
+        &mut self,
+        at: &NodeFacts,
+        batch: Batch,
+        ports: &[T],
+        lowest: u16,
+        highest: u16,
+        port: impl Fn(T) -> u16,
+    ) {
+        let bins = usize::from(lowest)..=usize::from(highest);
+        if self.bins.len() <= *bins.end() {
+            self.bins.resize_with(bins.end() + 1, Batch::empty);
         }
-        batch.deal(ports, &mut self.bins[lowest..=highest], |port| port.plain_port() - lowest);
-        for port in lowest..=highest {
+        batch.deal(ports, &mut self.bins[bins.clone()], |fact| port(fact).wrapping_sub(lowest));
+        for port in bins {
             if !self.bins[port].is_empty() {
                 let batch = std::mem::take(&mut self.bins[port]);
                 self.emit(at, port, batch);

@@ -195,7 +195,7 @@ mod tests {
     proptest! {
         #[test]
         fn both_ways_do_the_same(
-            facts in proptest::collection::vec(0usize..MOST_BINS, 1..=MAX),
+            facts in proptest::collection::vec(0..MOST_BINS as u16, 1..=MAX),
             bins in 1..=MOST_BINS,
             routed in any::<bool>(),
         ) {
@@ -203,7 +203,7 @@ mod tests {
                 println!("skipped: no AVX-512 (VBMI2)");
                 return Ok(());
             };
-            let facts: Vec<usize> = facts.into_iter().map(|bin| bin % bins).collect();
+            let facts: Vec<u16> = facts.into_iter().map(|bin| bin % bins as u16).collect();
             let pool = Pool::heap(MAX, 512);
             let deal = |by: Way| {
                 let all = (0..facts.len()).filter_map(|len| pool.packet(&[0; MAX][..len]));

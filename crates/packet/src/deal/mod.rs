@@ -20,11 +20,14 @@ impl Batch {
     /// # Panics
     /// If there are fewer facts than packets, no bin of that number, or no room in it.
     #[inline]
-    pub fn deal<T: Copy>(mut self, facts: &[T], bins: &mut [Batch], bin: impl Fn(T) -> usize) {
+    pub fn deal<T: Copy>(mut self, facts: &[T], bins: &mut [Batch], bin: impl Fn(T) -> u16) {
         assert!(self.len() <= facts.len(), "a fact for each packet");
         if bins.iter().any(|bin| !bin.is_empty()) {
             // What is noted once for a batch is not that of the packets there.
-            return self.into_iter().zip(facts).for_each(|(packet, fact)| bins[bin(*fact)].push(packet));
+            return self
+                .into_iter()
+                .zip(facts)
+                .for_each(|(packet, fact)| bins[usize::from(bin(*fact))].push(packet));
         }
         let Some(mut frame) = self.0.take() else { return };
         // From here on the packets are nobody's until they are in a bin: a panic would leak them, and no more.
@@ -41,26 +44,18 @@ impl Batch {
     }
 }
 
-/// Writes down the number of each packet's bin.
-///
-/// # Panics
-/// If one is not below [`NO_BIN`].
+/// Writes down the number of each packet's bin; [`NO_BIN`], too, if it is no less than that.
 #[inline(always)]
 #[cfg(all(target_arch = "x86_64", not(miri)))]
-fn number<T: Copy>(facts: &[T], bin: impl Fn(T) -> usize, numbers: &mut Numbers) {
-    let mut largest = 0;
+fn number<T: Copy>(facts: &[T], bin: impl Fn(T) -> u16, numbers: &mut Numbers) {
     for (number, fact) in numbers.iter_mut().zip(facts) {
-        let bin = bin(*fact);
-        // No less than the largest, and below `NO_BIN` only if all are.
-        largest |= bin;
-        *number = bin as u8;
+        *number = bin(*fact).min(NO_BIN.into()) as u8;
     }
-    assert!(largest < usize::from(NO_BIN), "no such bin");
 }
 
 /// Deals the packets of a frame, one for each of `facts`, which are the frame's no more, to bins that are empty.
 #[inline(always)]
-fn one_by_one<T: Copy>(mut frame: Box<Frame>, facts: &[T], bins: &mut [Batch], bin: impl Fn(T) -> usize) {
+fn one_by_one<T: Copy>(mut frame: Box<Frame>, facts: &[T], bins: &mut [Batch], bin: impl Fn(T) -> u16) {
     let due = frame.due.take();
     if let [Batch(first @ None), Batch(second @ None)] = bins {
         (*first, *second) = match due.is_in_columns() {
@@ -91,12 +86,12 @@ fn scatter<T: Copy, const COLUMNS: bool>(
     frame: &mut Frame,
     facts: &[T],
     bins: &mut [Batch],
-    bin: impl Fn(T) -> usize,
+    bin: impl Fn(T) -> u16,
 ) {
     let Frame { packets, destinations, next_hops, .. } = frame;
     let columns = packets.iter().zip(destinations).zip(next_hops);
     for (fact, ((packet, destination), next_hop)) in facts.iter().zip(columns) {
-        let to = &mut **bins[bin(*fact)].0.get_or_insert_with(frame::take);
+        let to = &mut **bins[usize::from(bin(*fact))].0.get_or_insert_with(frame::take);
         // Not full: there is room for all that the frame has.
         let end = to.len % MAX;
         // SAFETY: there is a packet for each fact, and nobody else has it: each is moved out once.
@@ -121,12 +116,12 @@ fn part<T: Copy, const COLUMNS: bool>(
     mut frame: Box<Frame>,
     due: Due,
     facts: &[T],
-    bin: impl Fn(T) -> usize,
+    bin: impl Fn(T) -> u16,
 ) -> (Option<Box<Frame>>, Option<Box<Frame>>) {
     let mut other = frame::take();
     let (mut ends, mut bins) = ([0, 0], 0);
     for (i, fact) in facts.iter().enumerate() {
-        let bin = bin(*fact);
+        let bin = usize::from(bin(*fact));
         bins |= bin;
         // SAFETY: slots are read in order and written at most as far (`ends` add up to i): each packet is read once, and of
         // the two copies only the one that is counted will be a packet.

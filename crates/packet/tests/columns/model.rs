@@ -211,7 +211,7 @@ fn apply(step: Step, batch: &mut Batch, want: &mut Vec<Model>) {
             }
         }
         Step::Deal => {
-            let facts: Vec<usize> = (0..batch.len()).map(|i| i % 2).collect();
+            let facts: Vec<u16> = (0..2).cycle().take(batch.len()).collect();
             let mut bins = [Batch::empty(), Batch::empty()];
             std::mem::take(batch).deal(&facts, &mut bins, |bin| bin);
             let [mut odd, mut even] = bins;
