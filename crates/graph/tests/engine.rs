@@ -38,6 +38,26 @@ fn a_split_to_one_port_moves_the_batch_whole() {
 }
 
 #[test]
+fn packets_go_to_the_outputs_at_their_places_or_are_lost() {
+    // Even and odd packets; how many were lost as unconnected.
+    let cases = [
+        ("Aim", "a[0] -> e :: Sink; a[1] -> o :: Sink;", "0 2 4 6 8", "1 3 5 7 9", 0),
+        ("Aim", "a[0] -> e :: Sink; Source(0) -> o :: Sink;", "0 2 4 6 8", "", 5),
+        ("Aim(0, 4)", "a[0] -> e :: Sink; a[1] -> o :: Sink;", "0 2", "1 3", 6),
+        ("Aim(1)", "a[0] -> Sink; a[1] -> e :: Sink; a[2] -> o :: Sink;", "0 2 4 6 8", "1 3 5 7 9", 0),
+        ("Aim(300)", "a[0] -> e :: Sink; a[1] -> o :: Sink;", "", "", 10),
+    ];
+    for (aim, rest, even, odd, lost) in cases {
+        let mut t = build(&format!("Source(10) -> a :: {aim}; {rest}"), 1, 32).unwrap();
+        t.run();
+        let losses = t.router.loss_rows().iter().map(|l| (l.reason, l.packets)).collect::<Vec<_>>();
+        let unconnected = if lost > 0 { vec![("unconnected", lost)] } else { vec![] };
+        assert_eq!((&*t.seen("e"), &*t.seen("o"), losses), (even, odd, unconnected), "{aim} {rest}");
+        t.end();
+    }
+}
+
+#[test]
 fn rejected_packets_take_the_optional_output_or_are_lost_by_name() {
     let mut t = build("Source(5) -> o :: Odd; o[0] -> a :: Sink; o[1] -> b :: Sink;", 1, 32).unwrap();
     t.run();

@@ -21,6 +21,7 @@ pub static CLASSES: ClassTable = ClassTable {
         &of::<Mover>(),
         &of::<Merge>(),
         &of::<Fork>(),
+        &of::<Aim>(),
         &of::<Odd>(),
         &of::<Ticker>(),
         &of::<HomeSink>(),
@@ -296,6 +297,33 @@ impl Class for Fork {
 impl Element for LocalFork {
     fn push(&mut self, _: usize, batch: Batch, _: &Cx<'_>, out: &mut Out<'_>) {
         out.split(batch, |p| Way::Port(usize::from(p.data()[0]) % self.0.0));
+    }
+}
+
+/// `Aim(BASE, KNOWN)`: sends packets with even and odd numbers to the output BASE and to the next one; of a batch only the first KNOWN
+/// have a place.
+pub struct Aim {
+    base: u16,
+    known: usize,
+}
+plain_local!(Aim, LocalAim);
+impl Class for Aim {
+    const SPEC: Spec = Spec::new("Aim", "1/1-", "h/h");
+    type Local = LocalAim;
+    fn configure(args: &mut Args, _: &Configure<'_>) -> Result<Aim, ConfigErrors> {
+        let (base, known) = (args.optional("BASE", 0), args.optional("KNOWN", Batch::MAX));
+        args.finish()?;
+        Ok(Aim { base, known })
+    }
+    fn local(self: &Arc<Self>, _: &LocalCx) -> LocalAim {
+        LocalAim(self.clone())
+    }
+}
+impl Element for LocalAim {
+    fn push(&mut self, _: usize, batch: Batch, _: &Cx<'_>, out: &mut Out<'_>) {
+        let of = |p: &packet::Packet| self.0.base + u16::from(p.data()[0] % 2);
+        let outputs: Vec<u16> = batch.iter().take(self.0.known).map(of).collect();
+        out.split_to(batch, &outputs);
     }
 }
 

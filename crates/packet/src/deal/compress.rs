@@ -1,10 +1,9 @@
-//! With the instructions of AVX-512 that move the chosen lanes of a vector together: no packet's place in its bin depends on how many
-//! went there before it.
+//! Dealing out with the instructions of AVX-512 that move the chosen lanes of a vector together: no packet's place in its bin depends
+//! on how many went there before it.
 //!
 //! With two bins packets themselves are moved together, sixteen at a time. That takes as many stores for each bin, however few packets
 //! are for it, so with more bins it is their places, 64 at a time, and then packets are copied one by one.
 
-use super::Numbers;
 use crate::batch::Batch;
 use crate::due::Due;
 use crate::frame::{self, Frame, MAX};
@@ -20,6 +19,10 @@ const FEW_BINS: usize = 2;
 const LEAST: usize = 16;
 /// With more bins than this it is quicker one by one.
 const MOST_BINS: usize = 8;
+
+/// The number of a bin for each packet, [`NO_BIN`] where there is none.
+type Numbers = [u8; MAX];
+const NO_BIN: u8 = u8::MAX;
 
 /// The proof that the processor has these instructions.
 #[derive(Clone, Copy, Debug)]
@@ -42,11 +45,22 @@ impl Compress {
         packets >= LEAST && (1..=MOST_BINS).contains(&bins)
     }
 
-    /// Deals the packets of a frame, the first `len`, which are the frame's no more, to bins that are empty.
+    /// Deals the packets of a frame, one for each of `facts`, which are the frame's no more, to bins that are empty.
     ///
     /// # Panics
     /// If there is no bin of a packet's number.
-    pub fn deal(self, frame: &Frame, len: usize, numbers: &Numbers, bins: &mut [Batch]) {
+    #[inline(always)]
+    pub fn deal<T: Copy>(self, frame: &Frame, facts: &[T], bins: &mut [Batch], bin: impl Fn(T) -> u16) {
+        let mut numbers = [NO_BIN; MAX];
+        for (number, fact) in numbers.iter_mut().zip(facts) {
+            *number = bin(*fact).min(NO_BIN.into()) as u8;
+        }
+        self.deal_by(frame, facts.len(), &numbers, bins);
+    }
+
+    /// [`deal`](Self::deal) by the numbers of bins of the first `len` packets.
+    #[inline(never)]
+    fn deal_by(self, frame: &Frame, len: usize, numbers: &Numbers, bins: &mut [Batch]) {
         let due = frame.due.take();
         let (few, columns) = (bins.len() <= FEW_BINS, due.is_in_columns());
         let (mut dealt, mut places) = (0, [0; MAX + PLACES]);
@@ -173,12 +187,12 @@ fn copy<const COLUMNS: bool>(frame: &Frame, places: &[u8], to: &mut Frame) -> us
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::deal::{NO_BIN, number, one_by_one};
+    use crate::deal::one_by_one;
     use crate::{Packet, Pool};
     use proptest::prelude::*;
 
-    /// Deals so many packets of a frame to bins.
-    type Way<'a> = &'a dyn Fn(Box<Frame>, usize, &mut [Batch]);
+    /// Deals the packets of a frame to bins.
+    type Way<'a> = &'a dyn Fn(Box<Frame>, &mut [Batch]);
 
     /// Length, destination and next hop of each packet in each bin.
     fn seen(bins: Vec<Batch>) -> Vec<Vec<(usize, u32, u32)>> {
@@ -215,17 +229,15 @@ mod tests {
                 }
                 let mut dealt: Vec<Batch> = (0..bins).map(|_| Batch::empty()).collect();
                 let mut frame = batch.0.take().expect("packets");
-                let len = std::mem::replace(&mut frame.len, 0);
-                by(frame, len, &mut dealt);
+                frame.len = 0;
+                by(frame, &mut dealt);
                 seen(dealt)
             };
-            let together = deal(&|frame, len, bins| {
-                let mut numbers = [NO_BIN; MAX];
-                number(&facts, |bin| bin, &mut numbers);
-                compress.deal(&frame, len, &numbers, bins);
+            let together = deal(&|frame, bins| {
+                compress.deal(&frame, &facts, bins, |bin| bin);
                 frame::recycle(frame);
             });
-            let alone = deal(&|frame, _, bins| one_by_one(frame, &facts, bins, |bin| bin));
+            let alone = deal(&|frame, bins| one_by_one(frame, &facts, bins, |bin| bin));
             prop_assert_eq!(together, alone);
             prop_assert_eq!(pool.in_use(), 0);
         }

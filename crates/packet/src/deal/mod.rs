@@ -10,10 +10,6 @@ use crate::batch::Batch;
 use crate::due::Due;
 use crate::frame::{self, Frame, MAX};
 
-/// The number of a bin for each packet, [`NO_BIN`] where there is none.
-type Numbers = [u8; MAX];
-const NO_BIN: u8 = u8::MAX;
-
 impl Batch {
     /// Deals the packets out: each goes to the end of that of `bins` which `bin` says for its place in `facts`.
     ///
@@ -35,21 +31,10 @@ impl Batch {
         let facts = &facts[..len];
         #[cfg(all(target_arch = "x86_64", not(miri)))]
         if let Some(compress) = compress::Compress::detect().filter(|c| c.is_worth_it(len, bins.len())) {
-            let mut numbers = [NO_BIN; MAX];
-            number(facts, bin, &mut numbers);
-            compress.deal(&frame, len, &numbers, bins);
+            compress.deal(&frame, facts, bins, bin);
             return frame::recycle(frame);
         }
         one_by_one(frame, facts, bins, bin);
-    }
-}
-
-/// Writes down the number of each packet's bin; [`NO_BIN`], too, if it is no less than that.
-#[inline(always)]
-#[cfg(all(target_arch = "x86_64", not(miri)))]
-fn number<T: Copy>(facts: &[T], bin: impl Fn(T) -> u16, numbers: &mut Numbers) {
-    for (number, fact) in numbers.iter_mut().zip(facts) {
-        *number = bin(*fact).min(NO_BIN.into()) as u8;
     }
 }
 
