@@ -58,7 +58,7 @@ impl Batch {
 
     /// Sum of the packets' lengths in bytes.
     pub fn bytes(&self) -> u64 {
-        self.iter().map(|p| p.len() as u64).sum()
+        self.inspected().iter().map(|p| p.len() as u64).sum()
     }
 
     /// Puts the headers in order if that is still due.

@@ -178,7 +178,7 @@ impl Batch {
 
     /// The packets, for who looks neither at marks nor at annotations.
     #[inline(always)]
-    fn inspected(&self) -> &[Packet] {
+    pub(crate) fn inspected(&self) -> &[Packet] {
         let Some(frame) = &self.0 else { return &[] };
         frame.strip();
         frame.as_they_are()

@@ -103,8 +103,7 @@ impl Switch {
             for outlet in lowest..=highest {
                 let batch = std::mem::take(&mut self.bins[outlet]);
                 if !batch.is_empty() {
-                    let lengths = batch.iter().map(|packet| packet.len() as u32);
-                    let bytes = lengths.sum::<u32>() + batch.len() as u32 * OVERHEAD;
+                    let bytes = batch.bytes() as u32 + batch.len() as u32 * OVERHEAD;
                     self.send_all_directly(outlet, batch, bytes, now, out);
                 }
             }

@@ -6,8 +6,9 @@ use packet::{Batch, Packet, Pool};
 #[test]
 fn what_was_stripped_is_gone_for_all_that_look_at_packets() {
     let pool = Pool::heap(16, 256);
-    let looks: [fn(&mut Batch) -> usize; 8] = [
+    let looks: [fn(&mut Batch) -> usize; 9] = [
         |batch| batch.as_slice()[2].len(),
+        |batch| (batch.bytes() / 5) as usize,
         |batch| batch.longest(),
         |batch| batch.length_of(2),
         |batch| batch.with_next_hops().0[2].len(),
