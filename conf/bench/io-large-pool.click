@@ -2,5 +2,5 @@
 
 DPDKInfo(NB_MBUF 131072);
 
-// What a batch of 48 touches fits the first level of translations of an Intel core, too, where pages are small.
+// Fewer at a time than by default: docs/decisions/0064-pages-say-how-long-batches-are.md.
 FromDPDKDevice(0, BURST 48) -> ToDPDKDevice(0);

@@ -2,5 +2,5 @@
 //
 //   routebricks run conf/bench/io.click -- --vdev=net_pcap0,rx_pcap=FILE,infinite_rx=1
 
-// What a batch of 48 touches fits the first level of translations of an Intel core, too, where pages are small.
+// Fewer at a time than by default: docs/decisions/0064-pages-say-how-long-batches-are.md.
 FromDPDKDevice(0, BURST 48) -> ToDPDKDevice(0);

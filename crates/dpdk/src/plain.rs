@@ -20,20 +20,13 @@ pub(crate) unsafe fn are_plain(packets: &[NonNull<Header>]) -> bool {
     const { assert!(std::mem::offset_of!(Header, refcnt) == 18 && std::mem::offset_of!(Header, nb_segs) == 20) };
     const { assert!(std::mem::offset_of!(Header, ol_flags) == 24 && align_of::<Header>() >= 16) };
     // SAFETY: every x86-64 has SSE2. What is loaded are sixteen bytes of a live header, of initialised fields, at a multiple of
-    // sixteen bytes.
-    let of = |packet: &NonNull<Header>| unsafe { _mm_load_si128(packet.as_ptr().cast::<__m128i>().add(1)) };
-    // SAFETY: as above. Any bits are a `u64`.
+    // sixteen bytes. Any bits are a `u64`.
     let [counts, flags]: [u64; 2] = unsafe {
-        // By twos, as each step waits for the one before.
-        let (twos, rest) = packets.as_chunks::<2>();
-        let (mut any, mut other) = (_mm_setzero_si128(), _mm_setzero_si128());
-        for [first, second] in twos {
-            (any, other) = (_mm_or_si128(any, of(first)), _mm_or_si128(other, of(second)));
+        let mut any = _mm_setzero_si128();
+        for packet in packets {
+            any = _mm_or_si128(any, _mm_load_si128(packet.as_ptr().cast::<__m128i>().add(1)));
         }
-        if let [last] = rest {
-            any = _mm_or_si128(any, of(last));
-        }
-        std::mem::transmute(_mm_or_si128(any, other))
+        std::mem::transmute(any)
     };
     let plain = counts & MORE_THAN_ONE == 0 && flags & raw::RB_NOT_OURS == 0;
     debug_assert!(!plain || packets.iter().all(|packet| has_its_bytes_behind(*packet)));

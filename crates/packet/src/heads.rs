@@ -6,6 +6,7 @@ use crate::due::Due;
 use crate::frame::Frame;
 use crate::packet::Packet;
 use crate::sift::Reasons;
+use crate::wire::ethernet::{HEADER_LEN, put_header};
 
 impl Batch {
     /// Shows the first `LEN` bytes of each packet's network header, to change, and then, in order, the packets again of which
@@ -79,7 +80,7 @@ impl Batch {
 
     /// Puts a link-layer header before each packet, and marks it. Packets without room for it are given to `refused`.
     #[inline]
-    pub fn put_link<const LEN: usize>(&mut self, header: &[u8; LEN], refused: impl FnMut(Packet)) {
+    pub fn put_link(&mut self, header: &[u8; HEADER_LEN], refused: impl FnMut(Packet)) {
         let Some(frame) = self.0.as_mut() else { return };
         if replace_stripped(frame, header) {
             return;
@@ -88,11 +89,11 @@ impl Batch {
         let (packets, _, _) = frame.columns();
         if let Some(full) = packets.iter_mut().position(|packet| !packet.put_link_in_headroom(header)) {
             // As above; each gets its mark again.
-            packets[..full].iter_mut().for_each(|packet| _ = packet.pull(LEN));
+            packets[..full].iter_mut().for_each(|packet| _ = packet.pull(HEADER_LEN));
             return self.retain(|packet| packet.put_link(header), refused);
         }
         frame.due.set(frame.due.get().without(Due::FRAMED));
-        frame.move_front(LEN as u16);
+        frame.move_front(HEADER_LEN as u16);
         frame.mac = 0;
     }
 }
@@ -103,8 +104,8 @@ impl Batch {
 fn note_stripped(frame: &mut Frame, len: usize) -> bool {
     let due = frame.due.get();
     let Ok(front) = u16::try_from(usize::from(frame.stripped()).saturating_add(len)) else { return false };
-    let too_short = |packets: &[Packet]| packets.iter().filter(|p| p.len() < usize::from(front)).count();
-    if !due.is_received() || too_short(frame.as_they_are()) > 0 {
+    // Counted, as that takes no branch for each.
+    if !due.is_received() || frame.as_they_are().iter().filter(|p| p.len() < front.into()).count() > 0 {
         return false;
     }
     frame.front = front;
@@ -117,52 +118,20 @@ fn note_stripped(frame: &mut Frame, len: usize) -> bool {
 /// Writes a header over the last bytes that are to be taken off the front of each packet, which are to stay then: false, and
 /// nothing that counts is changed, if there are fewer.
 #[inline(always)]
-fn replace_stripped<const LEN: usize>(frame: &mut Frame, header: &[u8; LEN]) -> bool {
-    let Some(front) = usize::from(frame.stripped()).checked_sub(LEN) else { return false };
-    let pieces = Overlapping::of(header);
-    let mut put = |packet: &mut Packet| packet.head_mut(front).map(|to| pieces.write(to)).is_some();
+fn replace_stripped(frame: &mut Frame, header: &[u8; HEADER_LEN]) -> bool {
+    let Some(front) = usize::from(frame.stripped()).checked_sub(HEADER_LEN) else { return false };
+    // A copy, which stays in registers.
+    let header = *header;
+    let mut put = |packet: &mut Packet| packet.head_mut(front).map(|to| put_header(to, &header)).is_some();
     if !frame.columns().0.iter_mut().all(&mut put) {
         return false;
     }
     let due = frame.due.get().without(Due::FRAMED);
     frame.due.set(if front == 0 { due.without(Due::STRIP) } else { due });
     frame.front = front as u16;
-    frame.move_front(LEN as u16);
+    frame.move_front(HEADER_LEN as u16);
     frame.mac = 0;
     true
-}
-
-/// A short header in two pieces that fit registers and overlap, or as it is if it is no such one.
-#[derive(Clone, Copy)]
-struct Overlapping<const LEN: usize> {
-    whole: [u8; LEN],
-    first: [u8; 8],
-    last: [u8; 8],
-}
-
-impl<const LEN: usize> Overlapping<LEN> {
-    const FITS: bool = 8 <= LEN && LEN <= 16;
-
-    #[inline(always)]
-    fn of(header: &[u8; LEN]) -> Overlapping<LEN> {
-        let first = header.first_chunk().copied().unwrap_or_default();
-        let last = header.last_chunk().copied().unwrap_or_default();
-        Overlapping { whole: *header, first, last }
-    }
-
-    #[inline(always)]
-    fn write(self, to: &mut [u8; LEN]) {
-        if !Self::FITS {
-            *to = self.whole;
-            return;
-        }
-        if let Some(to) = to.first_chunk_mut() {
-            *to = self.first;
-        }
-        if let Some(to) = to.last_chunk_mut() {
-            *to = self.last;
-        }
-    }
 }
 
 /// Notes the packets for which `usual` says false.

@@ -52,13 +52,13 @@
 //! // c.count = 5
 //! ```
 
-use super::rewrite::{ETHERNET, Network, NextHops, put_link_header};
+use super::rewrite::{ETHERNET, Network, NextHops};
 use crate::flow_hash::ipv4_hash;
 use crate::ip::table_of;
 use fib::{Adjacency, RouteTable};
 use graph::{Initialize, NodeId};
 use packet::Packet;
-use packet::wire::ethernet;
+use packet::wire::ethernet::{self, put_header};
 use packet::wire::ipv4::{self, MIN_HEADER_LEN};
 use std::sync::Arc;
 
@@ -93,7 +93,7 @@ impl Network for Ip4 {
         } else if !ipv4::decrement_ttl_usual(network) {
             return None;
         }
-        put_link_header(link, adjacency);
+        put_header(link, &adjacency.header);
         Some(())
     }
 

@@ -51,13 +51,13 @@
 //! // c.count = 5
 //! ```
 
-use super::rewrite::{ETHERNET, Network, NextHops, put_link_header};
+use super::rewrite::{ETHERNET, Network, NextHops};
 use crate::flow_hash::ipv6_hash;
 use crate::ip6::table_of;
 use fib::{Adjacency, RouteTable};
 use graph::{Initialize, NodeId};
 use packet::Packet;
-use packet::wire::ethernet;
+use packet::wire::ethernet::{self, put_header};
 use packet::wire::ipv6::{self, HEADER_LEN};
 use std::sync::Arc;
 
@@ -86,7 +86,7 @@ impl Network for Ip6 {
         if !adjacency.is_plain() || !ipv6::decrement_hop_limit(network.first_chunk_mut::<HEADER_LEN>()?) {
             return None;
         }
-        put_link_header(link, adjacency);
+        put_header(link, &adjacency.header);
         Some(())
     }
 

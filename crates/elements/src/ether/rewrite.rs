@@ -56,14 +56,6 @@ pub trait Network: Send + Sync + 'static {
     fn flow_hash(packet: &Packet) -> Option<u32>;
 }
 
-/// Writes the adjacency's header, in two pieces that fit registers and overlap.
-#[inline(always)]
-pub fn put_link_header(link: &mut [u8; ETHERNET], adjacency: &Adjacency) {
-    let [front, back] = [0, ETHERNET - 8].map(|at| at..at + 8);
-    link[front.clone()].copy_from_slice(&adjacency.header[front]);
-    link[back.clone()].copy_from_slice(&adjacency.header[back]);
-}
-
 /// See the modules of the classes.
 pub struct NextHops<N: Network> {
     lookup: (NodeId, Span),

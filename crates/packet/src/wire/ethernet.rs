@@ -35,6 +35,14 @@ pub struct Header {
     pub ethertype: u16,
 }
 
+/// Writes a header in two pieces that fit registers and overlap.
+#[inline(always)]
+pub fn put_header(to: &mut [u8; HEADER_LEN], header: &[u8; HEADER_LEN]) {
+    let [front, back] = [0, HEADER_LEN - 8].map(|at| at..at + 8);
+    to[front.clone()].copy_from_slice(&header[front]);
+    to[back.clone()].copy_from_slice(&header[back]);
+}
+
 impl Header {
     /// Reads the header at the front of a frame; `None` if the frame is shorter than a header.
     #[inline]
