@@ -8,7 +8,7 @@ use epoch::{Reader, Table};
 use super::entries::{Cell, Entries};
 use crate::lookup::{FirstLevel, MemoryPart};
 use crate::next_hop::NextHopId;
-use crate::simd::gather::{Gathered, LANES};
+use crate::simd::gather::{Gather, Gathered, LANES};
 
 /// Numbers of groups are below this: as many may wait to be used again as are in use.
 pub(super) const GROUPS: u32 = 2 << 24;
@@ -17,16 +17,8 @@ const CHUNK: u32 = 1 << 10;
 /// The smallest table of numbers of groups, as a power of two.
 const FEWEST_NUMBERS: u32 = 10;
 
-/// Puts the bits of each address's entry into `hops`. Bit `i` of the result is set when that of address `i` is
-/// [`CUT`](Entries::CUT). As many addresses as places for hops, at most [`LANES`].
-#[inline]
-fn load<E: Entries>(first: &E, addrs: &[u32], hops: &mut [Option<NextHopId>]) -> u64 {
-    let gathered = first.gather(addrs, hops);
-    if gathered.count == addrs.len() { gathered.ones } else { load_rest(first, addrs, hops, gathered) }
-}
-
-/// As [`load`], after some have been gathered.
-#[inline(never)]
+/// Puts the bits of each address's entry into `hops`, after some have been gathered. Bit `i` of the result is set when that of
+/// address `i` is [`CUT`](Entries::CUT). As many addresses as places for hops, at most [`LANES`].
 fn load_rest<E: Entries>(
     first: &E,
     addrs: &[u32],
@@ -98,6 +90,7 @@ impl Numbers {
 /// Entries and groups. There is one writer at a time.
 pub(super) struct Blocks<E: Entries> {
     first: E,
+    how: Gather,
     /// Readers look at this after an entry has sent them here.
     numbers: Table<Numbers>,
     chunks: Box<[OnceLock<Chunk<E::Cell>>]>,
@@ -108,6 +101,7 @@ impl<E: Entries> Blocks<E> {
     pub fn new() -> Blocks<E> {
         Blocks {
             first: E::default(),
+            how: Gather::detect(),
             numbers: Table::new(Numbers::new(FEWEST_NUMBERS)),
             chunks: (0..GROUPS / CHUNK).map(|_| OnceLock::new()).collect(),
         }
@@ -119,15 +113,41 @@ impl<E: Entries> Blocks<E> {
         if bits == E::CUT { self.lookup_cut(reader, addr) } else { bits }
     }
 
+    #[inline(always)]
     pub fn lookup_batch(&self, reader: &Reader, addrs: &[u32], hops: &mut [Option<NextHopId>]) {
         let count = addrs.len().min(hops.len());
-        for (addrs, hops) in addrs[..count].chunks(LANES).zip(hops[..count].chunks_mut(LANES)) {
-            let mut cut = load(&self.first, addrs, hops);
-            while cut != 0 {
-                let lane = cut.trailing_zeros() as usize;
-                hops[lane] = NextHopId::from_bits(self.lookup_cut(reader, addrs[lane]));
-                cut &= cut - 1;
-            }
+        let (addrs, hops) = (&addrs[..count], &mut hops[..count]);
+        if count <= LANES {
+            self.lookup_some(reader, addrs, hops)
+        } else {
+            self.lookup_many(reader, addrs, hops)
+        }
+    }
+
+    /// As many addresses as places for hops, at most [`LANES`].
+    #[inline(always)]
+    fn lookup_some(&self, reader: &Reader, addrs: &[u32], hops: &mut [Option<NextHopId>]) {
+        let further = |gathered, addrs: &_, hops: &mut _| self.finish(reader, addrs, hops, gathered);
+        self.first.gather(self.how, addrs, hops, further);
+    }
+
+    /// As many addresses as places for hops.
+    #[inline(never)]
+    fn lookup_many(&self, reader: &Reader, addrs: &[u32], hops: &mut [Option<NextHopId>]) {
+        for (addrs, hops) in addrs.chunks(LANES).zip(hops.chunks_mut(LANES)) {
+            self.lookup_some(reader, addrs, hops);
+        }
+    }
+
+    /// Looks up what has not been gathered, and what is cut.
+    #[inline(never)]
+    fn finish(&self, reader: &Reader, addrs: &[u32], hops: &mut [Option<NextHopId>], gathered: Gathered) {
+        let is_done = gathered.count == addrs.len();
+        let mut cut = if is_done { gathered.ones } else { load_rest(&self.first, addrs, hops, gathered) };
+        while cut != 0 {
+            let lane = cut.trailing_zeros() as usize;
+            hops[lane] = NextHopId::from_bits(self.lookup_cut(reader, addrs[lane]));
+            cut &= cut - 1;
         }
     }
 

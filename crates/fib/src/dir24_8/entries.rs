@@ -6,7 +6,7 @@ use epoch::{LargeArray, prefetch};
 
 use crate::lookup::{FirstLevel, MemoryPart};
 use crate::next_hop::NextHopId;
-use crate::simd::gather::{self, ENTRIES, Gathered, PAIRS};
+use crate::simd::gather::{ENTRIES, Gather, Gathered, PAIRS};
 
 /// Holds the bits of an `Option<NextHopId>`.
 pub(super) trait Cell: Default + Send + Sync {
@@ -49,8 +49,15 @@ pub(super) trait Entries: Default + Send + Sync {
     fn store(&self, block: u32, bits: u32);
     /// For that thread: asks for the entry.
     fn prefetch(&self, block: u32);
-    /// Gathers the bits of the entries of some first ones of at most [`LANES`](gather::LANES) addresses.
-    fn gather(&self, addrs: &[u32], hops: &mut [Option<NextHopId>]) -> Gathered;
+    /// Gathers the bits of the entries of some first ones of at most [`LANES`](crate::simd::gather::LANES) addresses; `further` is called last if
+    /// that was not all, or one is [`CUT`](Entries::CUT).
+    fn gather(
+        &self,
+        how: Gather,
+        addrs: &[u32],
+        hops: &mut [Option<NextHopId>],
+        further: impl FnOnce(Gathered, &[u32], &mut [Option<NextHopId>]),
+    );
     /// Where it is.
     fn first_level(&self) -> Option<FirstLevel>;
     /// Its memory.
@@ -87,9 +94,15 @@ macro_rules! whole {
                 prefetch(&self.0[..], block as usize);
             }
 
-            #[inline]
-            fn gather(&self, addrs: &[u32], hops: &mut [Option<NextHopId>]) -> Gathered {
-                $gather(&self.0, addrs, hops)
+            #[inline(always)]
+            fn gather(
+                &self,
+                how: Gather,
+                addrs: &[u32],
+                hops: &mut [Option<NextHopId>],
+                further: impl FnOnce(Gathered, &[u32], &mut [Option<NextHopId>]),
+            ) {
+                $gather(how, &self.0, addrs, hops, further);
             }
 
             fn first_level(&self) -> Option<FirstLevel> {
@@ -103,9 +116,20 @@ macro_rules! whole {
     };
 }
 
-whole!(AtomicU8, u8, gather::bytes);
-whole!(AtomicU16, u16, gather::halves);
-whole!(AtomicU32, u32, |_: &LargeArray<_, _>, _: &_, _: &mut _| Gathered::default());
+whole!(AtomicU8, u8, Gather::bytes);
+whole!(AtomicU16, u16, Gather::halves);
+whole!(AtomicU32, u32, not_at_all);
+
+/// Leaves all addresses to `further`.
+fn not_at_all<T>(
+    _: Gather,
+    _: &LargeArray<T, ENTRIES>,
+    addrs: &[u32],
+    hops: &mut [Option<NextHopId>],
+    further: impl FnOnce(Gathered, &[u32], &mut [Option<NextHopId>]),
+) {
+    further(Gathered::default(), addrs, hops);
+}
 
 /// Entries of half a byte: that of an even /24 is the low half. Both change in one store, so a reader sees each as it was before or after.
 #[derive(Default)]
@@ -142,9 +166,15 @@ impl Entries for Nibbles {
         prefetch(&self.0[..], (block >> 1) as usize);
     }
 
-    #[inline]
-    fn gather(&self, addrs: &[u32], hops: &mut [Option<NextHopId>]) -> Gathered {
-        gather::nibbles(&self.0, addrs, hops)
+    #[inline(always)]
+    fn gather(
+        &self,
+        how: Gather,
+        addrs: &[u32],
+        hops: &mut [Option<NextHopId>],
+        further: impl FnOnce(Gathered, &[u32], &mut [Option<NextHopId>]),
+    ) {
+        how.nibbles(&self.0, addrs, hops, further);
     }
 
     fn first_level(&self) -> Option<FirstLevel> {

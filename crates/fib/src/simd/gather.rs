@@ -22,52 +22,86 @@ pub(crate) struct Gathered {
     pub ones: u64,
 }
 
-/// For each address, the entry at its first 24 bits, as the bits of its next hop. Two entries lie in a byte, the first one in its low
-/// half.
-#[inline]
-pub(crate) fn nibbles(first: &[AtomicU8; PAIRS], addrs: &[u32], hops: &mut [Option<NextHopId>]) -> Gathered {
-    best::<_, PAIRS, 4>(first, addrs, hops)
+/// The widest instructions that the processor has.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Gather(Width);
+
+#[derive(Debug, Clone, Copy)]
+#[cfg_attr(not(target_arch = "x86_64"), expect(dead_code, reason = "x86 only"))]
+enum Width {
+    Sixteen,
+    Eight,
+    One,
 }
 
-/// As [`nibbles`], for entries of a byte.
-#[inline]
-pub(crate) fn bytes(first: &[AtomicU8; ENTRIES], addrs: &[u32], hops: &mut [Option<NextHopId>]) -> Gathered {
-    best::<_, ENTRIES, 8>(first, addrs, hops)
-}
+impl Gather {
+    pub fn detect() -> Gather {
+        #[cfg(target_arch = "x86_64")]
+        if is_x86_feature_detected!("avx512f") {
+            return Gather(Width::Sixteen);
+        } else if is_x86_feature_detected!("avx2") {
+            return Gather(Width::Eight);
+        }
+        Gather(Width::One)
+    }
 
-/// As [`nibbles`], for entries of two bytes.
-#[inline]
-pub(crate) fn halves(
-    first: &[AtomicU16; ENTRIES],
-    addrs: &[u32],
-    hops: &mut [Option<NextHopId>],
-) -> Gathered {
-    best::<_, ENTRIES, 16>(first, addrs, hops)
-}
+    /// For each address, the entry at its first 24 bits, as the bits of its next hop. Two entries lie in a byte, the first one in its
+    /// low half. There are as many `hops` as addresses, at most [`LANES`]. `further` is called, and it last, unless all is done and no
+    /// entry has all its bits set.
+    #[inline(always)]
+    pub fn nibbles(
+        self,
+        first: &[AtomicU8; PAIRS],
+        addrs: &[u32],
+        hops: &mut [Option<NextHopId>],
+        further: impl FnOnce(Gathered, &[u32], &mut [Option<NextHopId>]),
+    ) {
+        self.entries::<_, PAIRS, 4>(first, addrs, hops, further);
+    }
 
-#[cfg(not(target_arch = "x86_64"))]
-fn best<E, const N: usize, const BITS: u32>(_: &[E; N], _: &[u32], _: &mut [Option<NextHopId>]) -> Gathered {
-    Gathered::default()
-}
+    /// As [`nibbles`](Self::nibbles), for entries of a byte.
+    #[inline(always)]
+    pub fn bytes(
+        self,
+        first: &[AtomicU8; ENTRIES],
+        addrs: &[u32],
+        hops: &mut [Option<NextHopId>],
+        further: impl FnOnce(Gathered, &[u32], &mut [Option<NextHopId>]),
+    ) {
+        self.entries::<_, ENTRIES, 8>(first, addrs, hops, further);
+    }
 
-/// With the widest instructions that there are.
-#[cfg(target_arch = "x86_64")]
-#[inline]
-#[allow(unsafe_code)]
-fn best<E, const N: usize, const BITS: u32>(
-    first: &[E; N],
-    addrs: &[u32],
-    hops: &mut [Option<NextHopId>],
-) -> Gathered {
-    let addrs = &addrs[..addrs.len().min(LANES)];
-    if is_x86_feature_detected!("avx512f") {
-        // SAFETY: the processor has AVX-512.
-        unsafe { x86::sixteens::<E, N, BITS>(first, addrs, hops) }
-    } else if is_x86_feature_detected!("avx2") {
-        // SAFETY: the processor has AVX2.
-        unsafe { x86::eights::<E, N, BITS>(first, addrs, hops) }
-    } else {
-        Gathered::default()
+    /// As [`nibbles`](Self::nibbles), for entries of two bytes.
+    #[inline(always)]
+    pub fn halves(
+        self,
+        first: &[AtomicU16; ENTRIES],
+        addrs: &[u32],
+        hops: &mut [Option<NextHopId>],
+        further: impl FnOnce(Gathered, &[u32], &mut [Option<NextHopId>]),
+    ) {
+        self.entries::<_, ENTRIES, 16>(first, addrs, hops, further);
+    }
+
+    #[inline(always)]
+    #[allow(unsafe_code)]
+    #[cfg_attr(not(target_arch = "x86_64"), expect(unused_variables, reason = "x86 only"))]
+    fn entries<E, const N: usize, const BITS: u32>(
+        self,
+        first: &[E; N],
+        addrs: &[u32],
+        hops: &mut [Option<NextHopId>],
+        further: impl FnOnce(Gathered, &[u32], &mut [Option<NextHopId>]),
+    ) {
+        match self.0 {
+            // SAFETY: only `detect` makes a `Gather`, and it has found AVX-512.
+            #[cfg(target_arch = "x86_64")]
+            Width::Sixteen => unsafe { x86::sixteens::<E, N, BITS>(first, addrs, hops, further) },
+            // SAFETY: as above, AVX2.
+            #[cfg(target_arch = "x86_64")]
+            Width::Eight => unsafe { x86::eights::<E, N, BITS>(first, addrs, hops, further) },
+            _ => further(Gathered::default(), addrs, hops),
+        }
     }
 }
 
@@ -120,12 +154,12 @@ mod x86 {
         first: &[E; N],
         addrs: &[u32],
         hops: &mut [Option<NextHopId>],
-    ) -> Gathered {
+        further: impl FnOnce(Gathered, &[u32], &mut [Option<NextHopId>]),
+    ) {
         const { assert!(fits::<E, N>(BITS)) };
         let all = _mm512_set1_epi32(all(BITS));
-        let ((addrs, _), (hops, _)) = (addrs.as_chunks::<16>(), hops.as_chunks_mut::<16>());
         let mut gathered = Gathered::default();
-        for (hops, addrs) in hops.iter_mut().zip(addrs) {
+        for (hops, addrs) in hops.as_chunks_mut::<16>().0.iter_mut().zip(addrs.as_chunks::<16>().0) {
             // SAFETY: sixteen numbers of 4 bytes are 64 bytes; no alignment is needed.
             let addrs = unsafe { _mm512_loadu_si512(addrs.as_ptr().cast()) };
             let numbers = _mm512_srlv_epi32(addrs, _mm512_set1_epi32(to_word(BITS)));
@@ -140,7 +174,9 @@ mod x86 {
             // and zero is `None`); no alignment is needed.
             unsafe { _mm512_storeu_si512(hops.as_mut_ptr().cast(), bits) };
         }
-        gathered
+        if gathered.count < addrs.len() || gathered.ones != 0 {
+            further(gathered, addrs, hops);
+        }
     }
 
     #[target_feature(enable = "avx2")]
@@ -148,12 +184,12 @@ mod x86 {
         first: &[E; N],
         addrs: &[u32],
         hops: &mut [Option<NextHopId>],
-    ) -> Gathered {
+        further: impl FnOnce(Gathered, &[u32], &mut [Option<NextHopId>]),
+    ) {
         const { assert!(fits::<E, N>(BITS)) };
         let all = _mm256_set1_epi32(all(BITS));
-        let ((addrs, _), (hops, _)) = (addrs.as_chunks::<8>(), hops.as_chunks_mut::<8>());
         let mut gathered = Gathered::default();
-        for (hops, addrs) in hops.iter_mut().zip(addrs) {
+        for (hops, addrs) in hops.as_chunks_mut::<8>().0.iter_mut().zip(addrs.as_chunks::<8>().0) {
             // SAFETY: eight numbers of 4 bytes are 32 bytes; no alignment is needed.
             let addrs = unsafe { _mm256_lddqu_si256(addrs.as_ptr().cast()) };
             let numbers = _mm256_srlv_epi32(addrs, _mm256_set1_epi32(to_word(BITS)));
@@ -169,7 +205,9 @@ mod x86 {
             // and zero is `None`); no alignment is needed.
             unsafe { _mm256_storeu_si256(hops.as_mut_ptr().cast(), bits) };
         }
-        gathered
+        if gathered.count < addrs.len() || gathered.ones != 0 {
+            further(gathered, addrs, hops);
+        }
     }
 
     /// The words with these numbers, counted from 0.
@@ -230,7 +268,8 @@ mod tests {
 
     use super::*;
 
-    type How<E, const N: usize> = fn(&[E; N], &[u32], &mut [Option<NextHopId>]) -> Gathered;
+    /// Puts down what is left to do, if anything.
+    type How<E, const N: usize> = fn(&[E; N], &[u32], &mut [Option<NextHopId>], &mut Option<Gathered>);
 
     /// The ways that this processor has, each with how many addresses it takes at once.
     fn ways<E, const N: usize, const BITS: u32>() -> Vec<(How<E, N>, usize)> {
@@ -240,13 +279,20 @@ mod tests {
             if is_x86_feature_detected!("avx512f") {
                 // SAFETY: the processor has AVX-512.
                 ways.push((
-                    |first, addrs, hops| unsafe { x86::sixteens::<E, N, BITS>(first, addrs, hops) },
+                    |first, addrs, hops, left| unsafe {
+                        x86::sixteens::<E, N, BITS>(first, addrs, hops, |done, _, _| *left = Some(done));
+                    },
                     16,
                 ));
             }
             if is_x86_feature_detected!("avx2") {
                 // SAFETY: the processor has AVX2.
-                ways.push((|first, addrs, hops| unsafe { x86::eights::<E, N, BITS>(first, addrs, hops) }, 8));
+                ways.push((
+                    |first, addrs, hops, left| unsafe {
+                        x86::eights::<E, N, BITS>(first, addrs, hops, |done, _, _| *left = Some(done));
+                    },
+                    8,
+                ));
             }
             ways
         }
@@ -263,7 +309,11 @@ mod tests {
         let expected: Vec<u32> = addrs.iter().map(|addr| load(first, (addr >> 8) as usize)).collect();
         for (way, lanes) in ways::<E, N, BITS>() {
             let mut hops = vec![NextHopId::new(0xDEAD); addrs.len()];
-            let gathered = way(first, addrs, &mut hops);
+            let mut left = None;
+            way(first, addrs, &mut hops, &mut left);
+            let is_all = addrs.len() % lanes == 0 && !expected.contains(&((1 << BITS) - 1));
+            prop_assert_eq!(left.is_none(), is_all);
+            let gathered = left.unwrap_or(Gathered { count: addrs.len(), ones: 0 });
             prop_assert_eq!(gathered.count, addrs.len() / lanes * lanes);
             for (lane, (&hop, &bits)) in hops.iter().zip(&expected).enumerate() {
                 let done = lane < gathered.count;
