@@ -4,32 +4,31 @@
 /// Bytes of a cache line.
 const LINE: usize = 64;
 
-/// An array of which memory can be asked for ahead, whatever it holds, in parts of some bytes. It borrows nothing: asking for what is no
+/// An array of which memory can be asked for ahead, whatever it holds. It borrows nothing: asking for what is no
 /// longer there does neither good nor harm.
 #[derive(Debug, Clone, Copy)]
 pub struct Ahead {
     /// Where the array is, which is never looked at.
     address: usize,
-    bytes: usize,
 }
 
 impl Ahead {
-    /// Parts of so many bytes.
+    /// This array.
     #[inline]
-    pub fn of<T>(array: &[T], bytes: usize) -> Ahead {
-        Ahead { address: array.as_ptr().addr(), bytes }
+    pub fn of<T>(array: &[T]) -> Ahead {
+        Ahead { address: array.as_ptr().addr() }
     }
 
-    /// Where the part with this number begins.
+    /// The address so many bytes behind the beginning.
     #[inline(always)]
-    pub fn address(self, part: usize) -> usize {
-        self.address.wrapping_add(part.wrapping_mul(self.bytes))
+    pub fn address(self, offset: usize) -> usize {
+        self.address.wrapping_add(offset)
     }
 
-    /// Asks the processor to bring the line in which the part with this number begins into its nearest cache.
+    /// Asks the processor to bring the line that is so many bytes behind the beginning into its nearest cache.
     #[inline(always)]
-    pub fn ask(self, part: usize) {
-        ask_for_line(std::ptr::without_provenance(self.address(part)));
+    pub fn ask(self, offset: usize) {
+        ask_for_line(std::ptr::without_provenance(self.address(offset)));
     }
 }
 

@@ -49,34 +49,39 @@ pub trait Fib<A: Address>: Send + Sync {
 /// The array in which lookups begin, for whoever sees addresses some time before they are looked up: meanwhile the memory can be on
 /// its way. Only a hint: it may be that of an array that is no longer there.
 #[derive(Debug, Clone, Copy)]
-pub struct FirstLevel(Ahead);
+pub struct FirstLevel {
+    array: Ahead,
+    shift: u32,
+}
 
 impl FirstLevel {
-    /// Addresses with the same first bits are looked up in the same part of the array.
-    const BITS: u32 = 20;
+    /// Smaller arrays, in bytes, are nearly always at hand.
+    const LEAST: usize = 1 << 20;
 
-    /// An array with an entry for each value of so many first bits of an address; `None` if an entry is for several parts.
+    /// An array with an entry for each value of so many first bits of an address; `None` if it is small.
     pub(crate) fn of<T>(entries: &[T], bits: u32) -> Option<FirstLevel> {
-        let bytes = (size_of::<T>() << bits) >> Self::BITS;
-        (bytes > 0).then(|| FirstLevel(Ahead::of(entries, bytes)))
+        const { assert!(size_of::<T>().is_power_of_two()) };
+        let bytes = size_of::<T>() << bits;
+        let shift = u32::BITS.checked_sub(bytes.trailing_zeros())?;
+        (bytes >= Self::LEAST).then(|| FirstLevel { array: Ahead::of(entries), shift })
     }
 
-    /// Asks for the line where the lookup of an address with these first 32 bits begins.
+    /// By how many bits the first 32 bits of an address are shifted to the right to give the place at which its lookup begins, in bytes.
     #[inline(always)]
-    pub fn ask(self, first: u32) {
-        self.0.ask(Self::part(first));
+    pub fn shift(self) -> u32 {
+        self.shift
     }
 
-    /// The part of an address.
+    /// Asks for the line of this place.
     #[inline(always)]
-    fn part(first: u32) -> usize {
-        (first >> (32 - Self::BITS)) as usize
+    pub fn ask(self, place: u32) {
+        self.array.ask(place as usize);
     }
 
     /// Where the line lies that is asked for.
     #[cfg(test)]
     pub(crate) fn address(self, first: u32) -> usize {
-        self.0.address(Self::part(first))
+        self.array.address((first >> self.shift) as usize)
     }
 }
 

@@ -24,7 +24,7 @@ pub struct Columns<'a> {
 }
 
 /// The next hop of packets that are not as they should be: no list has as many.
-const NONE: u32 = u32::MAX;
+const NONE: u32 = Frame::DIFFER;
 
 impl Batch {
     /// Looks for the network headers of packets, which nearly all have them at `headers`, and notes what it finds.
@@ -115,6 +115,7 @@ impl Batch {
             return Columns { destinations: &mut [], next_hops: &mut [] };
         };
         write_destinations(frame);
+        frame.only = Frame::DIFFER;
         if frame.len > 0 {
             let due = frame.due.get().without(Due::FRAMED);
             frame.due.set(due.and(Due::DESTINATIONS).and(Due::NEXT_HOPS));
@@ -192,15 +193,21 @@ impl Batch {
 
     /// The next hop of all packets, if it is the same one, which an element noted for all of them, as it did that their network
     /// headers begin at offset `L`.
-    #[inline]
+    #[inline(always)]
     pub fn only_next_hop<const L: u16>(&self) -> Option<u32> {
         let frame = self.0.as_ref().filter(|frame| is_routed::<L>(frame))?;
-        let next_hops = &frame.next_hops[..frame.len];
-        let only = *next_hops.first()?;
-        // Some at a time, so that it takes little to see that they differ.
-        let (many, rest) = next_hops.as_chunks::<16>();
-        let are_same = |some: &[u32]| some.iter().fold(0, |any, next_hop| any | (next_hop ^ only)) == 0;
-        (many.iter().all(|some| are_same(some)) && are_same(rest)).then_some(only)
+        if frame.only == Frame::DIFFER { only_of(&frame.next_hops[..frame.len]) } else { Some(frame.only) }
+    }
+
+    /// True if no next hop is 0. For elements that have just looked them up: it is noted, too, if all packets have the same one.
+    #[inline]
+    pub fn are_routed(&mut self) -> bool {
+        let Some(frame) = self.0.as_mut() else { return true };
+        let (_, next_hops) = with_next_hops(frame);
+        let bounds = |(least, greatest): (u32, u32), hop: &u32| (least.min(*hop), greatest.max(*hop));
+        let (least, greatest) = next_hops.iter().fold((u32::MAX, 0), bounds);
+        frame.only = if least == greatest { least } else { Frame::DIFFER };
+        least > 0
     }
 
     /// The packets, and the next hop of each. Nobody is to look at their marks and annotations, which need not be in order, nor
@@ -295,6 +302,16 @@ impl Batch {
             _ => self.iter().all(|packet| packet.network_offset() == Some(offset.into())),
         }
     }
+}
+
+/// The next hop of all, if it is the same one.
+#[inline(never)]
+fn only_of(next_hops: &[u32]) -> Option<u32> {
+    let only = *next_hops.first()?;
+    // Some at a time, so that it takes little to see that they differ.
+    let (many, rest) = next_hops.as_chunks::<16>();
+    let are_same = |some: &[u32]| some.iter().fold(0, |any, next_hop| any | (next_hop ^ only)) == 0;
+    (many.iter().all(|some| are_same(some)) && are_same(rest)).then_some(only)
 }
 
 /// Before network headers are looked for: what was found of them before counts for packets that turn out to be unusual, and

@@ -27,6 +27,9 @@ pub(crate) struct Frame {
     pub front: u16,
     /// What is the same for all packets, where `due` says so. These may wrap, too.
     pub headers: Headers,
+    /// The next hop of all packets, if the column has been looked through and it is the same one, else [`Frame::DIFFER`]. Of
+    /// meaning only where `due` says that next hops stand in their column.
+    pub only: u32,
     /// Whose headers packets begin with, where `due` says so.
     pub list: u64,
     pub packets: [MaybeUninit<Packet>; MAX],
@@ -45,6 +48,9 @@ pub struct Headers {
 }
 
 impl Frame {
+    /// In place of a next hop: no list has as many.
+    pub const DIFFER: u32 = u32::MAX;
+
     /// The headers of the packets.
     #[inline(always)]
     pub fn raw(&self) -> &[NonNull<Header>] {
@@ -80,6 +86,7 @@ impl Frame {
     #[inline(always)]
     pub fn note_as(&mut self, other: &Frame) {
         (self.mac, self.front, self.headers, self.list) = (other.mac, other.front, other.headers, other.list);
+        self.only = other.only;
     }
 
     /// True if the same is noted of the packets of both, column for column.
@@ -109,6 +116,9 @@ impl Frame {
         if other.due.get().is_in_columns() {
             self.destinations[to.clone()].copy_from_slice(&other.destinations[range.clone()]);
             self.next_hops[to.clone()].copy_from_slice(&other.next_hops[range]);
+        }
+        if self.only != other.only {
+            self.only = Frame::DIFFER;
         }
         self.len = to.end;
     }
@@ -243,6 +253,7 @@ fn make() -> Box<Frame> {
         mac: 0,
         front: 0,
         headers: Headers::default(),
+        only: Frame::DIFFER,
         list: 0,
         packets: [const { MaybeUninit::uninit() }; MAX],
         destinations: [0; MAX],

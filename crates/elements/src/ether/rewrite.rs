@@ -382,101 +382,134 @@ impl Outputs {
     }
 
     /// The output, if there is but one.
-    #[inline]
-    fn only(self) -> Option<usize> {
-        (self.all == self.any).then_some(self.any.into())
+    #[inline(always)]
+    fn only(self) -> Option<u16> {
+        (self.all == self.any).then_some(self.any)
     }
 }
 
-impl<N: Network> LocalNextHops<N> {
-    /// Rewrites the packets of a batch; what comes of them, and whether some were unusual. `PLAIN`: all have
-    /// [plain TTLs](Batch::has_plain_ttls). `ONE`: nobody asks for their outputs; else those of packets to several next hops, none of
-    /// them unusual, are written to `outputs_of`.
+/// How packets leave that have been rewritten.
+#[derive(Clone, Copy)]
+enum Leave {
+    /// All by this output.
+    By(u16),
+    /// By several outputs; of unusual packets it is not written down by which.
+    Apart { unusual: bool },
+}
+
+/// What became of packets that are not usual, if there were some.
+struct Others {
+    outputs: Outputs,
+    some: bool,
+}
+
+impl Others {
+    /// How all leave, these and the usual ones.
+    #[inline(always)]
+    fn beside(&self, usual: Outputs) -> Leave {
+        let Outputs { all, any } = self.outputs;
+        let outputs = Outputs { all: usual.all & all, any: usual.any | any };
+        outputs.only().map_or(Leave::Apart { unusual: self.some }, Leave::By)
+    }
+}
+
+impl<N: Network> NextHops<N> {
+    /// Rewrites the packets of a batch. `PLAIN`: all have [plain TTLs](Batch::has_plain_ttls). `ONE`: nobody asks for their outputs;
+    /// else those of packets to several next hops, none of them unusual, are written to `outputs_of`.
     #[inline(always)]
     fn rewrite_all<const PLAIN: bool, const ONE: bool>(
         &self,
         batch: &mut Batch,
         adjacencies: &[Adjacency],
         outputs_of: &mut [u16],
-        cx: &Cx<'_>,
-        out: &mut Out<'_>,
-    ) -> (Outputs, bool) {
-        let mut outputs = Outputs::NONE;
-        // Those that are not usual, by themselves.
-        let mut others = None;
+        call: Call<'_, '_>,
+    ) -> Leave {
+        let Call { worker, cx, out } = call;
+        let mut others = Others { outputs: Outputs::NONE, some: false };
         let other = |packet: Packet| {
-            let before = *others.get_or_insert(Outputs::NONE);
-            let (packet, output) = self.shared.rewrite_other(packet, self.worker, cx, out)?;
-            others = Some(before.and(output));
+            others.some = true;
+            let (packet, output) = self.rewrite_other(packet, worker, cx, out)?;
+            others.outputs = others.outputs.and(output);
             Some(packet)
         };
         let only = batch.only_next_hop::<AT>().and_then(|next_hop| adjacencies.get(next_hop as usize));
         if let Some(&adjacency) = only.filter(|adjacency| adjacency.is_plain()) {
             // A copy, which stays in registers.
-            outputs = outputs.and(adjacency.output);
             batch.sift_routed::<AT>(|packet, _| N::rewrite_usual::<PLAIN>(packet, &adjacency), other);
-        } else {
-            let mut places = outputs_of.iter_mut();
-            let usual = |packet: &mut Packet, next_hop: u32| {
-                let adjacency = adjacencies.get(next_hop as usize)?;
-                N::rewrite_usual::<PLAIN>(packet, adjacency)?;
-                if !ONE {
-                    outputs = outputs.and(adjacency.output);
-                    places.next().into_iter().for_each(|place| *place = adjacency.output);
-                }
-                Some(())
-            };
-            batch.sift_routed::<AT>(usual, other);
+            let output = adjacency.output;
+            return if others.some { others.beside(Outputs::NONE.and(output)) } else { Leave::By(output) };
         }
-        let more = others.unwrap_or(Outputs::NONE);
-        (Outputs { all: outputs.all & more.all, any: outputs.any | more.any }, others.is_some())
+        let mut outputs = Outputs::NONE;
+        let mut places = outputs_of.iter_mut();
+        let usual = |packet: &mut Packet, next_hop: u32| {
+            let adjacency = adjacencies.get(next_hop as usize)?;
+            N::rewrite_usual::<PLAIN>(packet, adjacency)?;
+            if !ONE {
+                outputs = outputs.and(adjacency.output);
+                places.next().into_iter().for_each(|place| *place = adjacency.output);
+            }
+            Some(())
+        };
+        batch.sift_routed::<AT>(usual, other);
+        others.beside(outputs)
     }
 
     /// Rewrites the packets of a batch, which all leave by output 0.
     #[inline(never)]
-    fn push_to_one(&self, mut batch: Batch, forwarding: &Forwarding, cx: &Cx<'_>, out: &mut Out<'_>) {
+    fn push_to_one(&self, mut batch: Batch, forwarding: &Forwarding, call: Call<'_, '_>) {
         let adjacencies = forwarding.list();
+        let Call { worker, cx, out } = call;
+        let call = Call { worker, cx, out: &mut *out };
         match batch.has_plain_ttls() {
-            true => self.rewrite_all::<true, true>(&mut batch, adjacencies, &mut [], cx, out),
-            false => self.rewrite_all::<false, true>(&mut batch, adjacencies, &mut [], cx, out),
+            true => self.rewrite_all::<true, true>(&mut batch, adjacencies, &mut [], call),
+            false => self.rewrite_all::<false, true>(&mut batch, adjacencies, &mut [], call),
         };
         batch.note_framed(forwarding.version());
         out.emit(0, batch);
     }
+
+    /// Sends packets by several outputs, some of them unusual.
+    #[inline(never)]
+    fn send_unusual(&self, batch: Batch, adjacencies: &[Adjacency], cx: &Cx<'_>, out: &mut Out<'_>) {
+        // The list may have grown meanwhile.
+        let newer = self.adjacencies.read(cx.reader).list();
+        out.split(batch, |p| {
+            let number = p.next_hop() as usize;
+            let usable = |list: &[Adjacency]| list.get(number).copied().filter(Adjacency::is_usable);
+            let found = usable(adjacencies).or_else(|| usable(newer));
+            found.map_or(Way::Lost(UNRESOLVED), |a| Way::Port(a.port().into()))
+        });
+    }
+}
+
+/// What a call of the element came with.
+struct Call<'c, 'o> {
+    worker: usize,
+    cx: &'c Cx<'c>,
+    out: &'c mut Out<'o>,
 }
 
 impl<N: Network> Element for LocalNextHops<N> {
     fn push(&mut self, _: usize, mut batch: Batch, cx: &Cx<'_>, out: &mut Out<'_>) {
-        let shared = &*self.shared;
+        let LocalNextHops { shared, worker, outputs_of } = self;
         let forwarding = shared.adjacencies.read(cx.reader);
         if forwarding.is_more_than_a_list() {
             shared.prepare(&mut batch, forwarding, out);
         }
+        let call = Call { worker: *worker, cx, out: &mut *out };
         if shared.one_output {
-            return self.push_to_one(batch, forwarding, cx, out);
+            return shared.push_to_one(batch, forwarding, call);
         }
         let adjacencies = forwarding.list();
-        let mut outputs_of = std::mem::take(&mut self.outputs_of);
-        let (outputs, others) = match batch.has_plain_ttls() {
-            true => self.rewrite_all::<true, false>(&mut batch, adjacencies, &mut outputs_of, cx, out),
-            false => self.rewrite_all::<false, false>(&mut batch, adjacencies, &mut outputs_of, cx, out),
+        let leave = match batch.has_plain_ttls() {
+            true => shared.rewrite_all::<true, false>(&mut batch, adjacencies, outputs_of, call),
+            false => shared.rewrite_all::<false, false>(&mut batch, adjacencies, outputs_of, call),
         };
-        self.outputs_of = outputs_of;
-        if let Some(output) = outputs.only() {
-            return out.emit(output, batch);
-        }
-        if others {
-            // The list may have grown meanwhile.
-            let newer = shared.adjacencies.read(cx.reader).list();
-            out.split(batch, |p| {
-                let number = p.next_hop() as usize;
-                let usable = |list: &[Adjacency]| list.get(number).copied().filter(Adjacency::is_usable);
-                let found = usable(adjacencies).or_else(|| usable(newer));
-                found.map_or(Way::Lost(UNRESOLVED), |a| Way::Port(a.port().into()))
-            });
-        } else {
+        match leave {
+            Leave::By(output) => out.emit(output.into(), batch),
+            Leave::Apart { unusual: true } => shared.send_unusual(batch, adjacencies, cx, out),
             // Each of them has been seen once, in their order.
-            out.split_to(batch, &self.outputs_of);
+            Leave::Apart { unusual: false } => out.split_to(batch, outputs_of),
         }
     }
 }

@@ -351,9 +351,10 @@ fn check_many<V: Lanes<N>, const N: usize>(
     if !illegal.lanes(heads.source(), destination).is_zero() {
         return None;
     }
-    destination.swap_bytes().store(destinations);
+    let to = destination.swap_bytes();
+    to.store(destinations);
     if let Some(routes) = routes {
-        destinations.iter().for_each(|to| routes.ask(*to));
+        to.shifted(routes.shift()).to_array().iter().for_each(|place| routes.ask(*place));
     }
     *unplain = *unplain | heads.unplain_ttls();
     Some(heads.total_len())

@@ -164,10 +164,14 @@ impl<S: Structure> Element for LocalIPLookup<S> {
 
 /// Sends all packets, of which the next hop is known, by output 0 but those without a route, which are lost for the
 /// element's first reason.
+#[inline(always)]
 pub(crate) fn send_all(mut batch: Batch, out: &mut Out<'_>) {
-    if batch.next_hops().iter().fold(u32::MAX, |least, bits| least.min(*bits)) != 0 {
-        return out.emit(0, batch);
-    }
+    if batch.are_routed() { out.emit(0, batch) } else { send_routed(batch, out) }
+}
+
+/// [`send_all`] where some have no route.
+#[inline(never)]
+fn send_routed(batch: Batch, out: &mut Out<'_>) {
     out.split_by_next_hop(batch, |bits| if bits != 0 { Way::Port(0) } else { Way::Lost(NO_ROUTE) });
 }
 

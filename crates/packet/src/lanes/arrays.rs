@@ -79,6 +79,11 @@ impl<const N: usize> Lanes<N> for Array<N> {
     }
 
     #[inline(always)]
+    fn shifted(self, bits: u32) -> Self {
+        Array(self.0.map(|n| n.checked_shr(bits).unwrap_or(0)))
+    }
+
+    #[inline(always)]
     fn high_halves(self) -> Self {
         Array(self.0.map(|n| n >> 16))
     }

@@ -127,6 +127,11 @@ impl Lanes<8> for U32x8 {
     }
 
     #[inline(always)]
+    fn shifted(self, bits: u32) -> U32x8 {
+        U32x8(value!(_mm256_srl_epi32(self.0, _mm_cvtsi32_si128(bits.cast_signed()))))
+    }
+
+    #[inline(always)]
     fn high_halves(self) -> U32x8 {
         U32x8(value!(_mm256_srli_epi32::<16>(self.0)))
     }

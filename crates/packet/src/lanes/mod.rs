@@ -55,6 +55,9 @@ pub trait Lanes<const N: usize>:
     /// True if all lanes are 0.
     fn is_zero(self) -> bool;
 
+    /// Shifted to the right; 0 by 32 bits and more.
+    fn shifted(self, bits: u32) -> Self;
+
     /// The upper halves.
     fn high_halves(self) -> Self;
 
@@ -165,6 +168,10 @@ mod tests {
                 assert_eq!(a.equal(b).to_array(), c.equal(d).0);
                 assert_eq!(a.equal(a).to_array(), [u32::MAX; N]);
                 assert_eq!(a.is_zero(), c.is_zero());
+                for bits in [0, 1, 9, 31, 32, 40] {
+                    assert_eq!(a.shifted(bits).to_array(), c.shifted(bits).0);
+                }
+                assert_eq!(a.shifted(9).to_array(), pair[0].map(|n| n >> 9));
                 assert_eq!(a.high_halves().to_array(), c.high_halves().0);
                 assert_eq!(a.swap_bytes().to_array(), c.swap_bytes().0);
                 assert_eq!(a.signed_sum().to_array(), c.signed_sum().0);

@@ -89,6 +89,11 @@ impl Lanes<4> for U32x4 {
     }
 
     #[inline(always)]
+    fn shifted(self, bits: u32) -> U32x4 {
+        U32x4(value!(_mm_srl_epi32(self.0, _mm_cvtsi32_si128(bits.cast_signed()))))
+    }
+
+    #[inline(always)]
     fn high_halves(self) -> U32x4 {
         U32x4(value!(_mm_srli_epi32::<16>(self.0)))
     }
