@@ -116,8 +116,8 @@ mod x86 {
     use std::arch::x86_64::{
         __m256i, __m512i, _mm256_and_si256, _mm256_castsi256_ps, _mm256_cmpeq_epi32, _mm256_lddqu_si256,
         _mm256_movemask_ps, _mm256_set1_epi32, _mm256_setzero_si256, _mm256_srlv_epi32, _mm256_storeu_si256,
-        _mm512_and_si512, _mm512_cmpeq_epi32_mask, _mm512_loadu_si512, _mm512_set1_epi32,
-        _mm512_setzero_si512, _mm512_srlv_epi32, _mm512_storeu_si512,
+        _mm512_and_si512, _mm512_mask_cmpeq_epi32_mask, _mm512_mask_storeu_epi32, _mm512_maskz_loadu_epi32,
+        _mm512_set1_epi32, _mm512_setzero_si512, _mm512_srlv_epi32,
     };
 
     use super::Gathered;
@@ -156,27 +156,51 @@ mod x86 {
         hops: &mut [Option<NextHopId>],
         further: impl FnOnce(Gathered, &[u32], &mut [Option<NextHopId>]),
     ) {
-        const { assert!(fits::<E, N>(BITS)) };
-        let all = _mm512_set1_epi32(all(BITS));
         let mut gathered = Gathered::default();
-        for (hops, addrs) in hops.as_chunks_mut::<16>().0.iter_mut().zip(addrs.as_chunks::<16>().0) {
-            // SAFETY: sixteen numbers of 4 bytes are 64 bytes; no alignment is needed.
-            let addrs = unsafe { _mm512_loadu_si512(addrs.as_ptr().cast()) };
-            let numbers = _mm512_srlv_epi32(addrs, _mm512_set1_epi32(to_word(BITS)));
-            // SAFETY: numbers of entries have 24 bits, and `fits` sees to it that the words of all are there.
-            let words = unsafe { words16(first.as_ptr().cast(), numbers) };
-            let places = _mm512_srlv_epi32(addrs, _mm512_set1_epi32(to_place(BITS)));
-            let words = _mm512_srlv_epi32(words, _mm512_and_si512(places, _mm512_set1_epi32(within(BITS))));
-            let bits = _mm512_and_si512(words, all);
-            gathered.ones |= u64::from(_mm512_cmpeq_epi32_mask(bits, all)) << gathered.count;
+        let ((many, rest), (many_hops, rest_hops)) = (addrs.as_chunks::<16>(), hops.as_chunks_mut::<16>());
+        for (hops, addrs) in many_hops.iter_mut().zip(many) {
+            let ones = up_to_sixteen::<E, N, BITS>(first, addrs, hops, u16::MAX);
+            gathered.ones |= u64::from(ones) << gathered.count;
             gathered.count += 16;
-            // SAFETY: room for sixteen values of 4 bytes, of which every pattern is valid (`NextHopId` is transparent,
-            // and zero is `None`); no alignment is needed.
-            unsafe { _mm512_storeu_si512(hops.as_mut_ptr().cast(), bits) };
+        }
+        let left = rest.len().min(rest_hops.len());
+        if left > 0 {
+            let ones = up_to_sixteen::<E, N, BITS>(first, rest, rest_hops, u16::MAX >> (16 - left));
+            gathered.ones |= u64::from(ones) << gathered.count;
+            gathered.count += left;
         }
         if gathered.count < addrs.len() || gathered.ones != 0 {
             further(gathered, addrs, hops);
         }
+    }
+
+    /// Those that have a bit in `lanes`; returns which of them have entries with all bits set.
+    ///
+    /// # Panics
+    /// If there are more lanes than addresses or hops.
+    #[inline]
+    #[target_feature(enable = "avx512f")]
+    fn up_to_sixteen<E, const N: usize, const BITS: u32>(
+        first: &[E; N],
+        addrs: &[u32],
+        hops: &mut [Option<NextHopId>],
+        lanes: u16,
+    ) -> u16 {
+        const { assert!(fits::<E, N>(BITS)) };
+        assert!(u32::from(lanes) < 1 << addrs.len().min(hops.len()).min(16));
+        let all = _mm512_set1_epi32(all(BITS));
+        // SAFETY: there is a number of 4 bytes for each lane; no alignment is needed.
+        let addrs = unsafe { _mm512_maskz_loadu_epi32(lanes, addrs.as_ptr().cast()) };
+        let numbers = _mm512_srlv_epi32(addrs, _mm512_set1_epi32(to_word(BITS)));
+        // SAFETY: numbers of entries have 24 bits, and `fits` sees to it that the words of all are there.
+        let words = unsafe { words16(first.as_ptr().cast(), numbers) };
+        let places = _mm512_srlv_epi32(addrs, _mm512_set1_epi32(to_place(BITS)));
+        let words = _mm512_srlv_epi32(words, _mm512_and_si512(places, _mm512_set1_epi32(within(BITS))));
+        let bits = _mm512_and_si512(words, all);
+        // SAFETY: there is room for a value of 4 bytes for each lane, of which every pattern is valid (`NextHopId` is
+        // transparent, and zero is `None`); no alignment is needed.
+        unsafe { _mm512_mask_storeu_epi32(hops.as_mut_ptr().cast(), lanes, bits) };
+        _mm512_mask_cmpeq_epi32_mask(lanes, bits, all)
     }
 
     #[target_feature(enable = "avx2")]
@@ -193,7 +217,7 @@ mod x86 {
             // SAFETY: eight numbers of 4 bytes are 32 bytes; no alignment is needed.
             let addrs = unsafe { _mm256_lddqu_si256(addrs.as_ptr().cast()) };
             let numbers = _mm256_srlv_epi32(addrs, _mm256_set1_epi32(to_word(BITS)));
-            // SAFETY: as in `sixteens`.
+            // SAFETY: as in `up_to_sixteen`.
             let words = unsafe { words8(first.as_ptr().cast(), numbers) };
             let places = _mm256_srlv_epi32(addrs, _mm256_set1_epi32(to_place(BITS)));
             let words = _mm256_srlv_epi32(words, _mm256_and_si256(places, _mm256_set1_epi32(within(BITS))));
@@ -282,7 +306,7 @@ mod tests {
                     |first, addrs, hops, left| unsafe {
                         x86::sixteens::<E, N, BITS>(first, addrs, hops, |done, _, _| *left = Some(done));
                     },
-                    16,
+                    1,
                 ));
             }
             if is_x86_feature_detected!("avx2") {
