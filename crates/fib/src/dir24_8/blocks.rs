@@ -118,9 +118,9 @@ impl<E: Entries> Blocks<E> {
         let count = addrs.len().min(hops.len());
         let (addrs, hops) = (&addrs[..count], &mut hops[..count]);
         if count <= LANES {
-            self.lookup_some(reader, addrs, hops)
+            self.lookup_some(reader, addrs, hops);
         } else {
-            self.lookup_many(reader, addrs, hops)
+            self.lookup_many(reader, addrs, hops);
         }
     }
 

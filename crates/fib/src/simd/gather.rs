@@ -335,7 +335,7 @@ mod tests {
             let mut hops = vec![NextHopId::new(0xDEAD); addrs.len()];
             let mut left = None;
             way(first, addrs, &mut hops, &mut left);
-            let is_all = addrs.len() % lanes == 0 && !expected.contains(&((1 << BITS) - 1));
+            let is_all = addrs.len().is_multiple_of(lanes) && !expected.contains(&((1 << BITS) - 1));
             prop_assert_eq!(left.is_none(), is_all);
             let gathered = left.unwrap_or(Gathered { count: addrs.len(), ones: 0 });
             prop_assert_eq!(gathered.count, addrs.len() / lanes * lanes);

@@ -8,7 +8,7 @@ mod model;
 
 use look::{Facts, Find, HEADERS, all, destination, facts, find, found, received, tag, write_destinations};
 use packet::lanes::four;
-use packet::{Batch, Columns, Packet, Pool};
+use packet::{Batch, Columns, Packet, Pieces, Pool};
 
 #[test]
 fn each_packet_gets_what_was_found_of_all() {
@@ -340,6 +340,43 @@ fn one_next_hop_of_all_is_known_as_that() {
         assert_eq!(batch.only_next_hop::<14>(), None, "somebody may have changed one");
         batch.free();
     }
+    assert_eq!(pool.in_use(), 0);
+}
+
+#[test]
+fn next_hops_are_looked_through_once() {
+    let pool = Pool::heap(64, 256);
+    let routed = |hops: &[u32]| {
+        let mut batch = received(&pool, 0..hops.len() as u8);
+        find(&mut batch, &[], &[]);
+        batch.columns().next_hops.copy_from_slice(hops);
+        let are_routed = batch.are_routed();
+        (batch, are_routed)
+    };
+    for (hops, all, only) in [
+        (&[7; 5][..], true, Some(7)),
+        (&[7, 7, 7, 8], true, None),
+        (&[0, 7], false, None),
+        (&[0; 17], false, Some(0)),
+        (&[u32::MAX; 3], true, Some(u32::MAX)),
+    ] {
+        let (batch, are_routed) = routed(hops);
+        assert_eq!((are_routed, batch.only_next_hop::<14>()), (all, only), "{hops:?}");
+        let mut pieces = Pieces::from(batch);
+        let batch = pieces.take(1);
+        assert_eq!(batch.only_next_hop::<14>(), Some(hops[0]), "a part of {hops:?}");
+        batch.free();
+        pieces.take_all().free();
+    }
+    // Parts that have one each have two together.
+    let (mut batch, _) = routed(&[7; 5]);
+    let (mut other, _) = routed(&[8; 3]);
+    batch.append(&mut other);
+    assert_eq!((batch.only_next_hop::<14>(), batch.next_hops()), (None, &[7, 7, 7, 7, 7, 8, 8, 8][..]));
+    batch.columns().next_hops.fill(9);
+    assert_eq!(batch.only_next_hop::<14>(), Some(9), "another lookup");
+    batch.free();
+    assert!(Batch::empty().are_routed());
     assert_eq!(pool.in_use(), 0);
 }
 
