@@ -17,6 +17,7 @@ mod host_ether_filter;
 mod ip6_adjacency_rewrite;
 mod ip6_nd_advertiser;
 mod ip6_nd_solicitor;
+mod leave;
 mod mark_mac_header;
 mod neighbour_map;
 mod neighbour_table;

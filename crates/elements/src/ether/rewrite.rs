@@ -1,6 +1,7 @@
 //! What `AdjacencyRewrite` and `IP6AdjacencyRewrite` have in common: everything but the network header.
 
 use super::adjacency_arg::{AdjacencyArg, Target, addresses, hop_text, read_hop};
+use super::leave::{Leave, Others, Outputs};
 use crate::ip::interfaces;
 use crate::ip::route_arg::RouteAddress;
 use fib::{
@@ -366,53 +367,6 @@ fn put_link(link: &mut [u8], adjacency: &Adjacency, tags: Tags, ethertype: u16) 
     last.copy_from_slice(&ethertype.to_be_bytes());
 }
 
-/// The outputs of the packets of a batch: the bits that all have, and those that any has.
-#[derive(Clone, Copy)]
-struct Outputs {
-    all: u16,
-    any: u16,
-}
-
-impl Outputs {
-    const NONE: Outputs = Outputs { all: u16::MAX, any: 0 };
-
-    #[inline(always)]
-    fn and(self, output: u16) -> Outputs {
-        Outputs { all: self.all & output, any: self.any | output }
-    }
-
-    /// The output, if there is but one.
-    #[inline(always)]
-    fn only(self) -> Option<u16> {
-        (self.all == self.any).then_some(self.any)
-    }
-}
-
-/// How packets leave that have been rewritten.
-#[derive(Clone, Copy)]
-enum Leave {
-    /// All by this output.
-    By(u16),
-    /// By several outputs; of unusual packets it is not written down by which.
-    Apart { unusual: bool },
-}
-
-/// What became of packets that are not usual, if there were some.
-struct Others {
-    outputs: Outputs,
-    some: bool,
-}
-
-impl Others {
-    /// How all leave, these and the usual ones.
-    #[inline(always)]
-    fn beside(&self, usual: Outputs) -> Leave {
-        let Outputs { all, any } = self.outputs;
-        let outputs = Outputs { all: usual.all & all, any: usual.any | any };
-        outputs.only().map_or(Leave::Apart { unusual: self.some }, Leave::By)
-    }
-}
-
 impl<N: Network> NextHops<N> {
     /// Rewrites the packets of a batch. `PLAIN`: all have [plain TTLs](Batch::has_plain_ttls). `ONE`: nobody asks for their outputs;
     /// else those of packets to several next hops, none of them unusual, are written to `outputs_of`.
@@ -425,7 +379,7 @@ impl<N: Network> NextHops<N> {
         call: Call<'_, '_>,
     ) -> Leave {
         let Call { worker, cx, out } = call;
-        let mut others = Others { outputs: Outputs::NONE, some: false };
+        let mut others = Others::NONE;
         let other = |packet: Packet| {
             others.some = true;
             let (packet, output) = self.rewrite_other(packet, worker, cx, out)?;

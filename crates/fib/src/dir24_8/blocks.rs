@@ -90,6 +90,7 @@ impl Numbers {
 /// Entries and groups. There is one writer at a time.
 pub(super) struct Blocks<E: Entries> {
     first: E,
+    /// How its entries are loaded.
     how: Gather,
     /// Readers look at this after an entry has sent them here.
     numbers: Table<Numbers>,

@@ -49,8 +49,8 @@ pub(super) trait Entries: Default + Send + Sync {
     fn store(&self, block: u32, bits: u32);
     /// For that thread: asks for the entry.
     fn prefetch(&self, block: u32);
-    /// Gathers the bits of the entries of some first ones of at most [`LANES`](crate::simd::gather::LANES) addresses; `further` is called last if
-    /// that was not all, or one is [`CUT`](Entries::CUT).
+    /// Gathers the bits of the entries of some first ones of at most [`LANES`](crate::simd::gather::LANES) addresses.
+    /// `further` is called, and it last, if that was not all, or one is [`CUT`](Entries::CUT).
     fn gather(
         &self,
         how: Gather,
@@ -116,8 +116,8 @@ macro_rules! whole {
     };
 }
 
-whole!(AtomicU8, u8, Gather::bytes);
-whole!(AtomicU16, u16, Gather::halves);
+whole!(AtomicU8, u8, Gather::entries::<_, ENTRIES, 8>);
+whole!(AtomicU16, u16, Gather::entries::<_, ENTRIES, 16>);
 whole!(AtomicU32, u32, not_at_all);
 
 /// Leaves all addresses to `further`.
@@ -174,7 +174,7 @@ impl Entries for Nibbles {
         hops: &mut [Option<NextHopId>],
         further: impl FnOnce(Gathered, &[u32], &mut [Option<NextHopId>]),
     ) {
-        how.nibbles(&self.0, addrs, hops, further);
+        how.entries::<_, PAIRS, 4>(&self.0, addrs, hops, further);
     }
 
     fn first_level(&self) -> Option<FirstLevel> {

@@ -2,8 +2,6 @@
 //!
 //! Whoever calls it finishes what it leaves, one by one: elsewhere that is everything.
 
-use std::sync::atomic::{AtomicU8, AtomicU16};
-
 use crate::next_hop::NextHopId;
 
 /// The most addresses that one call takes.
@@ -45,48 +43,13 @@ impl Gather {
         Gather(Width::One)
     }
 
-    /// For each address, the entry at its first 24 bits, as the bits of its next hop. Two entries lie in a byte, the first one in its
-    /// low half. There are as many `hops` as addresses, at most [`LANES`]. `further` is called, and it last, unless all is done and no
-    /// entry has all its bits set.
-    #[inline(always)]
-    pub fn nibbles(
-        self,
-        first: &[AtomicU8; PAIRS],
-        addrs: &[u32],
-        hops: &mut [Option<NextHopId>],
-        further: impl FnOnce(Gathered, &[u32], &mut [Option<NextHopId>]),
-    ) {
-        self.entries::<_, PAIRS, 4>(first, addrs, hops, further);
-    }
-
-    /// As [`nibbles`](Self::nibbles), for entries of a byte.
-    #[inline(always)]
-    pub fn bytes(
-        self,
-        first: &[AtomicU8; ENTRIES],
-        addrs: &[u32],
-        hops: &mut [Option<NextHopId>],
-        further: impl FnOnce(Gathered, &[u32], &mut [Option<NextHopId>]),
-    ) {
-        self.entries::<_, ENTRIES, 8>(first, addrs, hops, further);
-    }
-
-    /// As [`nibbles`](Self::nibbles), for entries of two bytes.
-    #[inline(always)]
-    pub fn halves(
-        self,
-        first: &[AtomicU16; ENTRIES],
-        addrs: &[u32],
-        hops: &mut [Option<NextHopId>],
-        further: impl FnOnce(Gathered, &[u32], &mut [Option<NextHopId>]),
-    ) {
-        self.entries::<_, ENTRIES, 16>(first, addrs, hops, further);
-    }
-
+    /// For each address, the entry at its first 24 bits, as the bits of its next hop. An entry has `BITS` bits: 4, then two lie in a
+    /// byte, the first one in its low half, or 8 or 16. There are as many `hops` as addresses, at most [`LANES`]. `further` is called,
+    /// and it last, unless all is done and no entry has all its bits set.
     #[inline(always)]
     #[allow(unsafe_code)]
     #[cfg_attr(not(target_arch = "x86_64"), expect(unused_variables, reason = "x86 only"))]
-    fn entries<E, const N: usize, const BITS: u32>(
+    pub fn entries<E, const N: usize, const BITS: u32>(
         self,
         first: &[E; N],
         addrs: &[u32],
@@ -286,7 +249,7 @@ mod x86 {
 #[cfg(test)]
 #[allow(unsafe_code)]
 mod tests {
-    use std::sync::atomic::Ordering;
+    use std::sync::atomic::{AtomicU8, AtomicU16, Ordering};
 
     use proptest::prelude::*;
 
