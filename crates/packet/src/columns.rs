@@ -24,7 +24,7 @@ pub struct Columns<'a> {
 }
 
 /// The next hop of packets that are not as they should be: no list has as many.
-const NONE: u32 = Frame::DIFFER;
+const NONE: u32 = u32::MAX;
 
 impl Batch {
     /// Looks for the network headers of packets, which nearly all have them at `headers`, and notes what it finds.

@@ -33,7 +33,9 @@ pub(super) enum Leave {
 
 /// What became of packets that are not usual, if there were some.
 pub(super) struct Others {
+    /// Of those that go on.
     pub outputs: Outputs,
+    /// There were some.
     pub some: bool,
 }
 

@@ -376,9 +376,10 @@ impl<N: Network> NextHops<N> {
         batch: &mut Batch,
         adjacencies: &[Adjacency],
         outputs_of: &mut [u16],
-        call: Call<'_, '_>,
+        worker: usize,
+        cx: &Cx<'_>,
+        out: &mut Out<'_>,
     ) -> Leave {
-        let Call { worker, cx, out } = call;
         let mut others = Others::NONE;
         let other = |packet: Packet| {
             others.some = true;
@@ -410,13 +411,18 @@ impl<N: Network> NextHops<N> {
 
     /// Rewrites the packets of a batch, which all leave by output 0.
     #[inline(never)]
-    fn push_to_one(&self, mut batch: Batch, forwarding: &Forwarding, call: Call<'_, '_>) {
+    fn push_to_one(
+        &self,
+        mut batch: Batch,
+        forwarding: &Forwarding,
+        worker: usize,
+        cx: &Cx<'_>,
+        out: &mut Out<'_>,
+    ) {
         let adjacencies = forwarding.list();
-        let Call { worker, cx, out } = call;
-        let call = Call { worker, cx, out: &mut *out };
         match batch.has_plain_ttls() {
-            true => self.rewrite_all::<true, true>(&mut batch, adjacencies, &mut [], call),
-            false => self.rewrite_all::<false, true>(&mut batch, adjacencies, &mut [], call),
+            true => self.rewrite_all::<true, true>(&mut batch, adjacencies, &mut [], worker, cx, out),
+            false => self.rewrite_all::<false, true>(&mut batch, adjacencies, &mut [], worker, cx, out),
         };
         batch.note_framed(forwarding.version());
         out.emit(0, batch);
@@ -436,13 +442,6 @@ impl<N: Network> NextHops<N> {
     }
 }
 
-/// What a call of the element came with.
-struct Call<'c, 'o> {
-    worker: usize,
-    cx: &'c Cx<'c>,
-    out: &'c mut Out<'o>,
-}
-
 impl<N: Network> Element for LocalNextHops<N> {
     fn push(&mut self, _: usize, mut batch: Batch, cx: &Cx<'_>, out: &mut Out<'_>) {
         let LocalNextHops { shared, worker, outputs_of } = self;
@@ -450,14 +449,14 @@ impl<N: Network> Element for LocalNextHops<N> {
         if forwarding.is_more_than_a_list() {
             shared.prepare(&mut batch, forwarding, out);
         }
-        let call = Call { worker: *worker, cx, out: &mut *out };
+        let worker = *worker;
         if shared.one_output {
-            return shared.push_to_one(batch, forwarding, call);
+            return shared.push_to_one(batch, forwarding, worker, cx, out);
         }
         let adjacencies = forwarding.list();
         let leave = match batch.has_plain_ttls() {
-            true => shared.rewrite_all::<true, false>(&mut batch, adjacencies, outputs_of, call),
-            false => shared.rewrite_all::<false, false>(&mut batch, adjacencies, outputs_of, call),
+            true => shared.rewrite_all::<true, false>(&mut batch, adjacencies, outputs_of, worker, cx, out),
+            false => shared.rewrite_all::<false, false>(&mut batch, adjacencies, outputs_of, worker, cx, out),
         };
         match leave {
             Leave::By(output) => out.emit(output.into(), batch),

@@ -33,6 +33,7 @@ enum Width {
 }
 
 impl Gather {
+    /// Those of this processor.
     pub fn detect() -> Gather {
         #[cfg(target_arch = "x86_64")]
         if is_x86_feature_detected!("avx512f") {
@@ -258,7 +259,7 @@ mod tests {
     /// Puts down what is left to do, if anything.
     type How<E, const N: usize> = fn(&[E; N], &[u32], &mut [Option<NextHopId>], &mut Option<Gathered>);
 
-    /// The ways that this processor has, each with how many addresses it takes at once.
+    /// The ways that this processor has, each with the number of addresses of which it does a multiple.
     fn ways<E, const N: usize, const BITS: u32>() -> Vec<(How<E, N>, usize)> {
         #[cfg(target_arch = "x86_64")]
         {
