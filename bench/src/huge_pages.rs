@@ -42,6 +42,11 @@ impl Memory {
         }
     }
 
+    /// Whether they are huge.
+    pub fn is_huge(&self) -> bool {
+        self.huge
+    }
+
     /// For people.
     pub fn describe(&self) -> &'static str {
         if self.huge { "huge pages of 2 MB" } else { "ordinary pages" }

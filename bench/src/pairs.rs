@@ -119,7 +119,7 @@ impl Pair {
 
 impl Run {
     /// The medians of some samples.
-    fn of(samples: &[Sample]) -> Run {
+    pub fn of(samples: &[Sample]) -> Run {
         let ticks_per_ns = epoch::tsc_hz() as f64 / 1e9;
         let median = |of: &dyn Fn(&Sample) -> f64| {
             let values: Vec<f64> = samples.iter().map(of).collect();
@@ -206,6 +206,11 @@ impl Bench<'_> {
         command.extend(arguments(eal));
         let cores = list(self.cores.get(..1).unwrap_or_default());
         Ok(Start { name, command, cores, prefix, folder: self.folder })
+    }
+
+    /// The capture that port 0 replays in a figure.
+    pub fn trace(&self, plan: &Plan) -> Result<PathBuf, String> {
+        Ok(self.material(plan)?.trace)
     }
 
     /// How the router is started for a figure.

@@ -37,8 +37,41 @@ pub struct Program {
     /// Kept open: `dpdk-testpmd` ends when its input does.
     _input: Option<ChildStdin>,
     log: PathBuf,
-    telemetry: Telemetry,
+    counts: Counts,
     _files: Files,
+}
+
+/// Who knows what a program has received and sent.
+enum Counts {
+    Telemetry(Telemetry),
+    Console(Box<dyn Console>),
+}
+
+/// A command-line client of a program: has it forward, and tells its counts.
+pub trait Console {
+    /// Whether the program takes commands yet.
+    fn answers(&self) -> bool;
+
+    /// Has it forward.
+    ///
+    /// # Errors
+    /// If it refuses something.
+    fn set_up(&self) -> Result<(), String>;
+
+    /// What its ports have received and sent.
+    ///
+    /// # Errors
+    /// If it does not answer, or not what is expected.
+    fn packets(&self) -> Result<Packets, String>;
+}
+
+impl Counts {
+    fn packets(&self) -> Result<Packets, String> {
+        match self {
+            Counts::Telemetry(telemetry) => telemetry.packets(),
+            Counts::Console(console) => console.packets(),
+        }
+    }
 }
 
 /// DPDK's files of one program; they are ours to remove, since we chose the prefix.
@@ -80,8 +113,29 @@ pub struct Sample {
 }
 
 impl Program {
-    /// Starts a program and waits until packets flow.
+    /// Starts a program that forwards by itself, and waits until packets flow.
     pub fn start(start: &Start<'_>) -> Result<Program, String> {
+        let prefix = &start.prefix;
+        Program::start_counted(start, |child, deadline| {
+            let telemetry = wait_for(child, deadline, || Telemetry::connect(prefix));
+            Ok(Counts::Telemetry(telemetry?.ok_or("DPDK's telemetry did not answer in time")?))
+        })
+    }
+
+    /// Starts a program that has to be told to forward, and waits until packets flow.
+    pub fn start_told(start: &Start<'_>, console: Box<dyn Console>) -> Result<Program, String> {
+        Program::start_counted(start, |child, deadline| {
+            let answers = wait_for(child, deadline, || console.answers().then_some(()));
+            answers?.ok_or("it did not take commands in time")?;
+            console.set_up()?;
+            Ok(Counts::Console(console))
+        })
+    }
+
+    fn start_counted(
+        start: &Start<'_>,
+        find: impl FnOnce(&mut Child, Instant) -> Result<Counts, String>,
+    ) -> Result<Program, String> {
         let Start { name, command, cores, prefix, folder } = start;
         let log = folder.join(format!("{name}.log"));
         let file = File::create(&log).map_err(|e| format!("{}: {e}", log.display()))?;
@@ -98,9 +152,14 @@ impl Program {
             .map_err(|e| format!("cannot start taskset: {e}"))?;
         let input = child.stdin.take();
         let files = Files(runtime_folder().join(prefix));
-        match wait_for_packets(&mut child, prefix) {
-            Ok(telemetry) => {
-                Ok(Program { name: (*name).to_owned(), child, _input: input, log, telemetry, _files: files })
+        let deadline = Instant::now() + START;
+        let found = find(&mut child, deadline).and_then(|counts| {
+            wait_for_packets(&mut child, deadline, &counts)?;
+            Ok(counts)
+        });
+        match found {
+            Ok(counts) => {
+                Ok(Program { name: (*name).to_owned(), child, _input: input, log, counts, _files: files })
             }
             Err(why) => {
                 end(&mut child, END);
@@ -114,14 +173,20 @@ impl Program {
         }
     }
 
-    /// The program's DPDK.
+    /// The program's DPDK; empty if that does not say.
     pub fn version(&self) -> &str {
-        &self.telemetry.version
+        match &self.counts {
+            Counts::Telemetry(telemetry) => &telemetry.version,
+            Counts::Console(_) => "",
+        }
     }
 
     /// Buffers of its pool.
     pub fn pool_size(&self) -> Result<u64, String> {
-        self.telemetry.pool_size()
+        match &self.counts {
+            Counts::Telemetry(telemetry) => telemetry.pool_size(),
+            Counts::Console(_) => Err(format!("{} does not say how large its pool is", self.name)),
+        }
     }
 
     /// Its process.
@@ -131,7 +196,7 @@ impl Program {
 
     /// What its ports have received and sent.
     pub fn packets(&self) -> Result<Packets, String> {
-        self.telemetry.packets()
+        self.counts.packets()
     }
 
     /// Measures for so long, after a warm-up, a program that so many threads forward in.
@@ -178,10 +243,10 @@ impl Program {
     fn sample(&self, time: Duration, threads: usize) -> Result<Sample, String> {
         // The telemetry thread shares the core, so while it answers the forwarding thread is off the core and its CPU
         // time is up to date.
-        let (began, before) = (Instant::now(), self.telemetry.packets()?);
+        let (began, before) = (Instant::now(), self.counts.packets()?);
         let cpu_before = self.cpu()?;
         pause(time)?;
-        let after = self.telemetry.packets()?;
+        let after = self.counts.packets()?;
         let cpu_after = self.cpu()?;
         let seconds = began.elapsed().as_secs_f64();
         let (received, sent) = (after.received - before.received, after.sent - before.sent);
@@ -251,24 +316,33 @@ fn busiest(before: &Threads, after: &Threads, count: usize) -> Option<u64> {
     all.get(..count).map(|most| most.iter().sum())
 }
 
-fn wait_for_packets(child: &mut Child, prefix: &str) -> Result<Telemetry, String> {
-    let deadline = Instant::now() + START;
-    let mut telemetry = None;
+/// Looks until something is there; none if it is not in time.
+///
+/// # Errors
+/// If the program ends meanwhile, or the user wants us to stop.
+fn wait_for<T>(
+    child: &mut Child,
+    deadline: Instant,
+    mut look: impl FnMut() -> Option<T>,
+) -> Result<Option<T>, String> {
     while Instant::now() < deadline {
         if let Ok(Some(status)) = child.try_wait() {
             return Err(format!("ended early ({status})"));
         }
-        telemetry = telemetry.or_else(|| Telemetry::connect(prefix));
-        // Until its port is there the answer is none.
-        let flowing = telemetry.as_ref().is_some_and(|t| t.packets().is_ok_and(|p| p.sent > 0));
-        if let Some(telemetry) = telemetry.take_if(|_| flowing) {
-            return Ok(telemetry);
+        if let Some(found) = look() {
+            return Ok(Some(found));
         }
         pause(Duration::from_millis(50))?;
     }
-    Err(match telemetry {
-        Some(_) => format!("no packet was forwarded within {START:?}"),
-        None => format!("DPDK's telemetry did not answer within {START:?}"),
+    Ok(None)
+}
+
+fn wait_for_packets(child: &mut Child, deadline: Instant, counts: &Counts) -> Result<(), String> {
+    // Until its port is there the answer is none.
+    let flowing = || counts.packets().is_ok_and(|packets| packets.sent > 0).then_some(());
+    wait_for(child, deadline, flowing)?.ok_or_else(|| match counts.packets() {
+        Ok(Packets { received, .. }) => format!("of {received} packets none was forwarded within {START:?}"),
+        Err(why) => format!("no packet was forwarded within {START:?}: {why}"),
     })
 }
 

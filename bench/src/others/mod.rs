@@ -1,21 +1,44 @@
 //! Other programs that forward, for comparison: those that are on PATH, and Linux always.
 //!
-//! DPDK programs run on the ports that the router runs on; the invocations are those of their manuals. VPP and grout are
-//! looked for and not run: their manuals do not say for sure how they take a port that replays a capture.
+//! DPDK programs run on the port that the router runs on; the invocations are those of their manuals.
 
+mod grout;
 mod linux;
+mod told;
+mod vpp;
 
 use crate::figure::Spread;
 use crate::pairs::{Bench, Patience, measure};
-use crate::plan::{Group, plans};
+use crate::plan::{Group, Plan, plans};
 use serde_json::{Value, json};
+use told::Router;
 
 /// How a program is known here.
 enum Adapter {
     /// Runs on the same ports as the router, with these arguments behind EAL's.
     Dpdk { configuration: &'static str, arrangement: &'static str },
-    /// Is not run.
-    NotRun,
+    /// The same port; a client of its own gives it the whole table.
+    Told(Router),
+}
+
+impl Adapter {
+    /// What has to be on PATH besides the program itself.
+    fn also(&self) -> Option<&'static str> {
+        match self {
+            Adapter::Dpdk { .. } => None,
+            Adapter::Told(router) => Some(router.programs()[1]),
+        }
+    }
+
+    fn arrangement(&self) -> &'static str {
+        match self {
+            Adapter::Dpdk { arrangement, .. } => arrangement,
+            Adapter::Told(_) => {
+                "one port, 4,096 destinations; all routes of the table by one next hop; buffers and rings of its own \
+                 choice"
+            }
+        }
+    }
 }
 
 /// Programs by the name that they have on PATH.
@@ -43,26 +66,28 @@ const PROGRAMS: [(&str, Adapter); 5] = [
                           destinations",
         },
     ),
-    ("vpp", Adapter::NotRun),
-    ("grout", Adapter::NotRun),
+    ("vpp", Adapter::Told(Router::Vpp)),
+    ("grout", Adapter::Told(Router::Grout)),
 ];
 
 /// A JSON line for each program.
 pub fn measure_all(bench: &Bench<'_>, patience: Patience) -> Vec<Value> {
     let mut lines = Vec::new();
     for (name, adapter) in &PROGRAMS {
-        let found = lab::netns::missing_program(&[name]).is_none();
-        lines.push(match (found, adapter) {
-            (false, _) => line(name, "not found", arrangement(adapter), None),
-            (true, Adapter::NotRun) => {
-                line(name, "found, and not run: no invocation of it is known to be right", "", None)
+        let missing = lab::netns::missing_program(&[name]).is_some();
+        let client = adapter.also().filter(|client| lab::netns::missing_program(&[client]).is_some());
+        let cycles = match (missing, client, adapter) {
+            (true, _, _) => Err("not found".to_owned()),
+            (false, Some(client), _) => Err(format!("{client}, its client, was not found")),
+            (false, None, Adapter::Dpdk { configuration, .. }) => dpdk(bench, name, configuration, patience),
+            (false, None, Adapter::Told(router)) => {
+                plan_of(Group::Ip).and_then(|plan| router.measure(bench, &plan, patience))
             }
-            (true, Adapter::Dpdk { configuration, arrangement }) => {
-                match dpdk(bench, name, configuration, patience) {
-                    Ok(cycles) => line(name, "measured", arrangement, Some(&cycles)),
-                    Err(why) => line(name, &format!("failed: {why}"), arrangement, None),
-                }
-            }
+        };
+        lines.push(match cycles {
+            Ok(cycles) => line(name, "measured", adapter.arrangement(), Some(&cycles)),
+            Err(why) if missing => line(name, &why, adapter.arrangement(), None),
+            Err(why) => line(name, &format!("failed: {why}"), adapter.arrangement(), None),
         });
     }
     let name = format!("Linux {}", linux::release());
@@ -77,11 +102,8 @@ pub fn measure_all(bench: &Bench<'_>, patience: Patience) -> Vec<Value> {
     lines
 }
 
-fn arrangement(adapter: &Adapter) -> &'static str {
-    match adapter {
-        Adapter::Dpdk { arrangement, .. } => arrangement,
-        Adapter::NotRun => "",
-    }
+fn plan_of(group: Group) -> Result<Plan, String> {
+    plans(group).into_iter().next().ok_or_else(|| "nothing is planned".to_owned())
 }
 
 fn line(program: &str, status: &str, arrangement: &str, cycles: Option<&[f64]>) -> Value {
@@ -102,7 +124,7 @@ fn dpdk(
     patience: Patience,
 ) -> Result<Vec<f64>, String> {
     let group = if configuration.ends_with("io.click") { Group::Io } else { Group::Ip };
-    let plan = plans(group).into_iter().next().ok_or("nothing is planned")?;
+    let plan = plan_of(group)?;
     let core = bench.cores.first().copied().unwrap_or_default();
     let file = match configuration {
         "" => None,
