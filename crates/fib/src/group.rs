@@ -59,6 +59,8 @@ pub enum GroupError {
 impl HopGroup {
     /// The most buckets that a group can have.
     pub const MAX_BUCKETS: usize = 1 << 16;
+    /// Enough for a few members of like weights: shares are true to 0.4 % of the traffic.
+    pub const LEAST_BUCKETS: usize = 256;
 
     /// A group of these next hops and weights. `buckets` is a power of two: each member's part of the traffic is within
     /// one bucket of what its weight says, so a few dozen for each member keep shares true to some percent.
@@ -85,11 +87,52 @@ impl HopGroup {
         for &i in order.iter().take(buckets - given) {
             group.members[i].buckets += 1;
         }
+        group.give_each_one();
         let each = group.members.iter().flat_map(|m| std::iter::repeat_n(m.hop, m.buckets as usize));
         for (bucket, hop) in group.buckets.iter_mut().zip(each) {
             *bucket = Some(hop);
         }
         Ok(group)
+    }
+
+    /// Has those without a bucket take one each from those that have most beyond their shares.
+    fn give_each_one(&mut self) {
+        let (buckets, total) = (self.buckets.len() as u64, self.total_weight());
+        while let Some(without) = self.members.iter().position(|member| member.buckets == 0) {
+            let Some(richest) = self.richest(buckets, total) else { return };
+            self.members[richest].buckets -= 1;
+            self.members[without].buckets += 1;
+        }
+    }
+
+    /// The member with the most beyond its share, of those that can do without one.
+    fn richest(&self, buckets: u64, total: u64) -> Option<usize> {
+        let having = self.members.iter().enumerate().filter(|(_, member)| member.buckets > 1);
+        having.min_by_key(|(_, member)| member.lack(buckets, total)).map(|(index, _)| index)
+    }
+
+    /// So many buckets that the shares of members with these weights are true to a few percent, within what a group can have:
+    /// [`LEAST_BUCKETS`](Self::LEAST_BUCKETS) for most, and never more than 16,384.
+    pub fn buckets_for(weights: impl IntoIterator<Item = u32>) -> usize {
+        let (mut members, mut total, mut least) = (0usize, 0u64, u64::MAX);
+        for weight in weights.into_iter().map(u64::from) {
+            (members, total, least) = (members + 1, total + weight, least.min(weight.max(1)));
+        }
+        let for_least = usize::try_from(total / least).unwrap_or(usize::MAX).saturating_mul(8);
+        let wanted = for_least.max(members.saturating_mul(16)).min(1 << 14);
+        // Each member is to have one.
+        wanted.max(members).next_power_of_two().clamp(Self::LEAST_BUCKETS, Self::MAX_BUCKETS)
+    }
+
+    /// Gives it more buckets, of which each old one becomes as many: no flow moves. Fewer, or a number that there cannot
+    /// be, change nothing.
+    pub fn grow(&mut self, buckets: usize) {
+        if !buckets.is_power_of_two() || buckets > Self::MAX_BUCKETS || buckets <= self.buckets.len() {
+            return;
+        }
+        let times = buckets / self.buckets.len();
+        self.buckets = self.buckets.iter().flat_map(|bucket| std::iter::repeat_n(*bucket, times)).collect();
+        self.members.iter_mut().for_each(|member| member.buckets *= times as u32);
     }
 
     /// A group as another one is: the same members, and the same member in each bucket, by its index among them.
@@ -161,11 +204,10 @@ impl HopGroup {
             self.members.push(Member { hop, weight, buckets: buckets as u32 });
             return Ok(());
         }
-        let wanted = (u64::from(weight) * buckets + total / 2) / total;
+        let wanted = ((u64::from(weight) * buckets + total / 2) / total).max(1);
         let mut taken = vec![0; self.members.len()];
         for _ in 0..wanted {
-            let having = self.members.iter().enumerate().filter(|(_, member)| member.buckets > 0);
-            let Some((most, _)) = having.min_by_key(|(_, member)| member.lack(buckets, total)) else { break };
+            let Some(most) = self.richest(buckets, total) else { break };
             self.members[most].buckets -= 1;
             taken[most] += 1;
         }
@@ -184,28 +226,94 @@ impl HopGroup {
     pub fn remove(&mut self, hop: NextHopId) -> Result<(), GroupError> {
         let at = self.members.iter().position(|member| member.hop == hop).ok_or(GroupError::NoMember(hop))?;
         self.members.remove(at);
+        self.give_away();
+        Ok(())
+    }
+
+    /// Makes these the members, each once: those that are to go are removed and new ones added, so that the flows of all
+    /// others stay. Where weights change, no more flows move than that takes. Gives itself more buckets where
+    /// [that many](Self::buckets_for) are needed.
+    ///
+    /// # Errors
+    /// If these cannot be the members; then nothing changes but perhaps the number of buckets.
+    pub fn set_members(&mut self, members: &[(NextHopId, u32)]) -> Result<(), GroupError> {
+        if let Some((hop, _)) = members.iter().find(|(_, weight)| *weight == 0) {
+            return Err(GroupError::Weight(*hop));
+        }
+        self.grow(Self::buckets_for(members.iter().map(|(_, weight)| *weight)));
+        let mut seen = HashSet::new();
+        if let Some((hop, _)) = members.iter().find(|(hop, _)| !seen.insert(*hop)) {
+            return Err(GroupError::Member(*hop));
+        }
+        if members.len() > self.buckets.len() {
+            return Err(GroupError::Members(self.buckets.len()));
+        }
+        let mut wanted: HashMap<NextHopId, u32> = members.iter().copied().collect();
+        let mut is_other = false;
+        self.members.retain_mut(|member| {
+            let weight = wanted.remove(&member.hop);
+            is_other |= weight.is_some_and(|weight| weight != member.weight);
+            member.weight = weight.unwrap_or(member.weight);
+            weight.is_some()
+        });
+        let new = members.iter().filter(|(hop, _)| wanted.contains_key(hop));
+        let new: Vec<Member> = new.map(|&(hop, weight)| Member { hop, weight, buckets: 0 }).collect();
+        is_other |= !new.is_empty();
+        self.members.extend(new);
+        self.give_away();
+        if is_other {
+            self.balance();
+        }
+        Ok(())
+    }
+
+    /// Gives the buckets of whoever is no member to those members that lack most of their shares.
+    fn give_away(&mut self) {
         let (buckets, total) = (self.buckets.len() as u64, self.total_weight());
-        for bucket in self.buckets.iter_mut().filter(|bucket| **bucket == Some(hop)) {
+        let known: HashSet<NextHopId> = self.members.iter().map(|member| member.hop).collect();
+        for bucket in self.buckets.iter_mut().filter(|bucket| bucket.is_none_or(|hop| !known.contains(&hop)))
+        {
             let heir = self.members.iter_mut().max_by_key(|member| member.lack(buckets, total));
             *bucket = heir.map(|heir| {
                 heir.buckets += 1;
                 heir.hop
             });
         }
-        Ok(())
     }
 
-    /// Makes these the members, each once: those that are to go are removed and new ones added, so that the flows of all
-    /// others stay. One whose weight changes goes and comes.
-    pub fn set_members(&mut self, members: &[(NextHopId, u32)]) -> Result<(), GroupError> {
-        let old: Vec<_> = self.members.iter().map(|member| (member.hop, member.weight)).collect();
-        for (hop, _) in old.iter().filter(|member| !members.contains(member)) {
-            self.remove(*hop)?;
+    /// Moves buckets from members with too many to those with too few, until no two are more than a bucket apart and each
+    /// has one.
+    fn balance(&mut self) {
+        let (buckets, total) = (self.buckets.len() as u64, self.total_weight());
+        let before: Vec<u32> = self.members.iter().map(|member| member.buckets).collect();
+        let lack = |group: &HopGroup, index: usize| group.members[index].lack(buckets, total);
+        while let Some(richest) = self.richest(buckets, total)
+            && let Some(poorest) = (0..self.members.len()).max_by_key(|index| lack(self, *index))
+            && lack(self, poorest) - lack(self, richest) > i128::from(total)
+            && richest != poorest
+        {
+            self.members[richest].buckets -= 1;
+            self.members[poorest].buckets += 1;
         }
-        for (hop, weight) in members.iter().filter(|member| !old.contains(member)) {
-            self.add(*hop, *weight)?;
+        self.give_each_one();
+        let index: HashMap<NextHopId, usize> =
+            self.members.iter().map(|member| member.hop).zip(0..).collect();
+        let change = |index: usize| i64::from(self.members[index].buckets) - i64::from(before[index]);
+        let mut change: Vec<i64> = (0..before.len()).map(change).collect();
+        let mut poor = 0;
+        for bucket in &mut self.buckets {
+            let Some(&owner) = bucket.as_ref().and_then(|hop| index.get(hop)) else { continue };
+            if change[owner] >= 0 {
+                continue;
+            }
+            while change.get(poor).is_some_and(|change| *change <= 0) {
+                poor += 1;
+            }
+            let Some(member) = self.members.get(poor) else { return };
+            *bucket = Some(member.hop);
+            change[owner] += 1;
+            change[poor] -= 1;
         }
-        Ok(())
     }
 
     fn check_new(&self, hop: NextHopId, weight: u32) -> Result<(), GroupError> {
@@ -283,15 +391,20 @@ mod tests {
         let mut group = HopGroup::new(64, &[(hop(0), 1), (hop(1), 1)]).unwrap();
         let before = group.clone();
         group.set_members(&[(hop(2), 2), (hop(1), 1)]).unwrap();
+        let before = {
+            let mut grown = before;
+            grown.grow(256);
+            grown
+        };
         assert_eq!(
             group.members().iter().map(|m| (m.hop, m.weight)).collect::<Vec<_>>(),
             [(hop(1), 1), (hop(2), 2)]
         );
         let shares: Vec<u32> = group.members().iter().map(|member| member.buckets).collect();
-        assert_eq!(shares, [21, 43]);
+        assert_eq!(shares, [85, 171]);
         check(&group);
         let stay = |i: &usize| group.buckets()[*i] == Some(hop(1));
-        assert!((0..64).filter(stay).all(|i| i < 32 || before.buckets()[i] == Some(hop(1))));
+        assert!((0..256).filter(stay).all(|i| before.buckets()[i] == Some(hop(1))));
         assert_eq!(group.set_members(&[(hop(1), 1), (hop(3), 0)]), Err(GroupError::Weight(hop(3))));
         group.set_members(&[]).unwrap();
         assert_eq!(group.pick(1), None);
@@ -312,15 +425,47 @@ mod tests {
     }
 
     #[test]
-    fn a_group_is_made_again_of_its_parts() {
+    fn light_members_have_buckets_of_their_own() {
+        assert_eq!(HopGroup::buckets_for([1, 1]), 256);
+        assert_eq!(HopGroup::buckets_for([1, 256, 256]), 8192);
+        assert_eq!(HopGroup::buckets_for([1, u32::MAX]), 1 << 14);
+        assert_eq!(HopGroup::buckets_for(std::iter::repeat_n(1, 200)), 4096);
+        assert_eq!(HopGroup::buckets_for([]), 256);
+        let shares = |buckets: usize, weights: [u32; 3]| {
+            let members: Vec<_> = weights.iter().zip(0..).map(|(&weight, i)| (hop(i), weight)).collect();
+            let group = HopGroup::new(buckets, &members).unwrap();
+            check(&group);
+            group.members().iter().map(|member| member.buckets).collect::<Vec<_>>()
+        };
+        assert_eq!(shares(8192, [1, 256, 256]), [16, 4088, 4088]);
+        assert_eq!(shares(256, [1, 1000, 1000]), [1, 127, 128]);
+        assert_eq!(shares(4, [1, 1, 1000]), [1, 1, 2]);
+    }
+
+    #[test]
+    fn more_buckets_move_no_flow() {
         let mut group = HopGroup::new(16, &[(hop(0), 1), (hop(1), 3)]).unwrap();
+        let before: Vec<_> = (0..5000).map(|flow| group.pick(flow * 977)).collect();
+        group.grow(512);
+        check(&group);
+        assert_eq!(group.buckets().len(), 512);
+        assert!((0..5000).map(|flow| group.pick(flow * 977)).eq(before));
+        for refused in [500, 256, 1 << 17] {
+            group.grow(refused);
+            assert_eq!(group.buckets().len(), 512);
+        }
+    }
+
+    #[test]
+    fn a_group_is_made_again_of_its_parts() {
+        let mut group = HopGroup::new(256, &[(hop(0), 1), (hop(1), 3)]).unwrap();
         group.set_members(&[(hop(1), 3), (hop(4), 2)]).unwrap();
         let (members, mut buckets) = group.parts();
         assert_eq!(HopGroup::from_parts(&members, &buckets), Ok(group));
-        assert_eq!(HopGroup::from_parts(&members, &buckets[1..]), Err(GroupError::Buckets(15)));
+        assert_eq!(HopGroup::from_parts(&members, &buckets[1..]), Err(GroupError::Buckets(255)));
         buckets[7] = 2;
         assert_eq!(HopGroup::from_parts(&members, &buckets), Err(GroupError::Index(2)));
-        assert_eq!(HopGroup::from_parts(&[], &buckets), HopGroup::new(16, &[]));
+        assert_eq!(HopGroup::from_parts(&[], &buckets), HopGroup::new(256, &[]));
     }
 
     #[test]
@@ -344,7 +489,41 @@ mod tests {
             let members: Vec<_> = weights.iter().zip(0..).map(|(&weight, i)| (hop(i), weight)).collect();
             let group = HopGroup::new(1 << bits, &members).unwrap();
             check(&group);
-            prop_assert!(worst(&group) < 1.0);
+            // Each has one, whoever has to do without it.
+            prop_assert!(group.members().iter().all(|member| member.buckets > 0));
+            let starved = |weight: &u32| {
+                let total: u64 = weights.iter().map(|weight| u64::from(*weight)).sum();
+                u64::from(*weight) << bits < total
+            };
+            if !weights.iter().any(starved) {
+                prop_assert!(worst(&group) < 1.0);
+            }
+        }
+
+        #[test]
+        fn other_weights_move_no_more_than_they_must(
+            old in prop::collection::vec(1..50u32, 1..12),
+            new in prop::collection::vec(1..50u32, 1..12),
+        ) {
+            let members = |weights: &[u32]| -> Vec<_> {
+                weights.iter().zip(0..).map(|(&weight, i)| (hop(i), weight)).collect()
+            };
+            let mut group = HopGroup::new(1 << 12, &members(&old)).unwrap();
+            let before = group.clone();
+            group.set_members(&members(&new)).unwrap();
+            check(&group);
+            let of = |group: &HopGroup, i: u32| group.members().iter().find(|m| m.hop == hop(i)).map_or(0, |m| m.buckets);
+            // What the poorer ones lose is what others gain.
+            let lost: u32 = (0..12).map(|i| of(&before, i).saturating_sub(of(&group, i))).sum();
+            let moved = before.buckets().iter().zip(group.buckets()).filter(|(a, b)| a != b).count();
+            prop_assert!(moved <= lost as usize + 2 * 12, "{} of {}", moved, lost);
+            prop_assert!(worst(&group) < 2.0, "{}", worst(&group));
+            // The same members in another order are the same group.
+            let mut reversed = members(&new);
+            reversed.reverse();
+            let mut again = group.clone();
+            again.set_members(&reversed).unwrap();
+            prop_assert_eq!(again.buckets(), group.buckets());
         }
 
         #[test]
@@ -371,7 +550,8 @@ mod tests {
                     let member = group.members().last().unwrap();
                     let total: u32 = group.members().iter().map(|member| member.weight).sum();
                     let share = f64::from(member.weight << bits) / f64::from(total);
-                    prop_assert!((share - f64::from(member.buckets)).abs() <= 0.5);
+                    let least = f64::from(member.buckets == 1);
+                    prop_assert!((share - f64::from(member.buckets)).abs() <= 0.5_f64.max(least));
                 }
                 check(&group);
                 // Moving nothing else costs at most one bucket more than rounding does.

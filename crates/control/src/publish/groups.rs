@@ -50,11 +50,6 @@ pub enum To {
 /// The ways of the routes of a prefix, the one that wins first.
 pub type Tiers = Box<[Tier]>;
 
-/// The least number of buckets: shares are true to 0.4 % of the traffic.
-const BUCKETS: usize = 256;
-/// More where there are many members.
-const BUCKETS_EACH: usize = 16;
-
 /// The next hop that stands for an object or a set.
 pub const fn standing_for(port: u32) -> NextHop {
     NextHop { gateway: None, port }
@@ -361,12 +356,14 @@ fn choose<'a>(tiers: &'a [Usable], now: Option<&HopGroup>) -> &'a [(NextHopId, u
 
 /// The group with these members; made of the old one if there is one, so that flows stay where they can.
 fn changed(old: Option<&HopGroup>, members: &[(NextHopId, u32)], ways: usize) -> Option<HopGroup> {
-    let buckets =
-        (ways.saturating_mul(BUCKETS_EACH)).next_power_of_two().clamp(BUCKETS, HopGroup::MAX_BUCKETS);
-    if let Some(mut group) = old.filter(|old| old.buckets().len() == buckets).cloned()
-        && group.set_members(members).is_ok()
-    {
-        return Some(group);
+    // As for all ways: a member that comes back would need them.
+    let weights = members.iter().map(|(_, weight)| *weight);
+    let buckets = HopGroup::buckets_for(weights).max(HopGroup::buckets_for(std::iter::repeat_n(1, ways)));
+    if let Some(mut group) = old.cloned() {
+        group.grow(buckets);
+        if group.set_members(members).is_ok() {
+            return Some(group);
+        }
     }
     HopGroup::new(buckets, members).ok()
 }

@@ -250,6 +250,14 @@ mod tests {
         assert_eq!(light.len() + heavy.len(), 400);
         assert!((60..140).contains(&light.len()), "{}", light.len());
         assert!(light.iter().all(|flow| !heavy.contains(flow)));
+        // The same members in another order, and back: no flow moves.
+        lab.0.write("a.set", "group 7 - 1 192.168.0.1 3 0 - 1").unwrap();
+        assert_eq!(sent_by_flow(&mut lab), (light.clone(), heavy.clone()));
+        // A light member that becomes heavier keeps its flows.
+        lab.0.write("a.set", "group 7 - 0 - 2 1 192.168.0.1 3").unwrap();
+        let (heavier, lighter) = sent_by_flow(&mut lab);
+        assert_eq!(heavier.len() + lighter.len(), 400);
+        assert!(light.iter().all(|flow| heavier.contains(flow)) && heavier.len() > light.len());
         // Without its neighbour a member's flows are lost: who knows of neighbours takes the member out.
         lab.0.write("a.set", "group 7 - 1 192.168.0.1 3").unwrap();
         let (none, all) = sent_by_flow(&mut lab);

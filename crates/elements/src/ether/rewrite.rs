@@ -28,8 +28,6 @@ const BLACKHOLE: Loss = Loss(5);
 pub const ETHERNET: usize = Adjacency::HEADER_LEN;
 /// Where the network header is behind it.
 const AT: u16 = ETHERNET as u16;
-/// Buckets of a group that arguments give.
-const BUCKETS: usize = 256;
 
 /// The network header of the packets that are rewritten.
 pub trait Network: Send + Sync + 'static {
@@ -181,7 +179,7 @@ impl<N: Network> NextHops<N> {
                     let tagged = self.port_below(arg.hop.port)?;
                     changes.adjacencies.push((arg.hop, arg.adjacency(*source, *destination, tagged)));
                 }
-                Target::Group(members) => changes.groups.push((arg.hop, Some(self.group(members)?))),
+                Target::Group(members) => changes.groups.push((arg.hop, Some(self.group(arg.hop, members)?))),
             }
         }
         self.change(changes);
@@ -199,12 +197,18 @@ impl<N: Network> NextHops<N> {
         Ok(tagged)
     }
 
-    fn group(&self, members: &[(NextHop, u32)]) -> Result<HopGroup, String> {
+    fn group(&self, hop: NextHop, members: &[(NextHop, u32)]) -> Result<HopGroup, String> {
         let hops: Vec<NextHop> = members.iter().map(|(hop, _)| *hop).collect();
         let numbers = self.routes.get().map(|routes| routes.numbers(&hops));
         let numbers = numbers.unwrap_or(Ok(Vec::new())).map_err(|e| e.to_string())?;
         let members: Vec<_> = numbers.into_iter().zip(members).map(|(number, (_, w))| (number, *w)).collect();
-        HopGroup::new(BUCKETS, &members).map_err(|e| e.to_string())
+        // One that is there is changed, so that flows stay with the members that stay.
+        if let Some(mut group) = self.adjacencies.group(hop) {
+            group.set_members(&members).map_err(|e| e.to_string())?;
+            return Ok(group);
+        }
+        let buckets = HopGroup::buckets_for(members.iter().map(|(_, weight)| *weight));
+        HopGroup::new(buckets, &members).map_err(|e| e.to_string())
     }
 
     fn change(&self, changes: AdjacencyChanges) {
