@@ -30,8 +30,8 @@ pub(crate) struct Cut {
     flags: u16,
     /// Length of the payload.
     payload: usize,
-    /// Payload bytes of the first fragment, and of each later one but the last; multiples of eight.
-    steps: [usize; 2],
+    /// Room for payload in the first fragment, and in each later one. Only the last one of all may have a part of eight bytes.
+    rooms: [usize; 2],
 }
 
 impl Cut {
@@ -46,8 +46,8 @@ impl Cut {
         later[MIN_HEADER_LEN..].copy_from_slice(&kept);
         let later_len = MIN_HEADER_LEN + kept_len;
         later[0] = 0x40 | (later_len / 4) as u8;
-        let steps = [first.len, later_len].map(|len| mtu.saturating_sub(len) & !7);
-        if steps.contains(&0) {
+        let rooms = [first.len, later_len].map(|len| mtu.saturating_sub(len));
+        if rooms.iter().any(|room| *room < 8) {
             return None;
         }
         Some(Cut {
@@ -56,7 +56,7 @@ impl Cut {
             base: ip.fragment_word() & OFFSET_MASK,
             flags: ip.fragment_word() & !OFFSET_MASK & !DONT_FRAGMENT,
             payload: ip.payload().len(),
-            steps,
+            rooms,
         })
     }
 
@@ -67,9 +67,10 @@ impl Cut {
             if at >= self.payload {
                 return None;
             }
-            let (mut header, step) =
-                if at == 0 { (self.first, self.steps[0]) } else { (self.later, self.steps[1]) };
-            let range = at..self.payload.min(at + step);
+            let (mut header, room) =
+                if at == 0 { (self.first, self.rooms[0]) } else { (self.later, self.rooms[1]) };
+            let left = self.payload - at;
+            let range = at..at + if left <= room { left } else { room & !7 };
             let more = if range.end < self.payload { MORE_FRAGMENTS } else { 0 };
             // All lengths and offsets come from a packet of at most 65,535 bytes.
             let offset = (self.base + (at / 8) as u16) & OFFSET_MASK;
@@ -152,6 +153,18 @@ mod tests {
     }
 
     #[test]
+    fn a_rest_that_fits_is_not_cut_again() {
+        // RFC 791 §3.2; what Linux sends over a link with MTU 576.
+        let lengths = |payload| -> Vec<usize> {
+            cut(&packet(&[], payload, 0), 576).iter().map(|piece| piece.len() - 20).collect()
+        };
+        assert_eq!(lengths(1105), [552, 553]);
+        assert_eq!(lengths(1108), [552, 556]);
+        assert_eq!(lengths(1109), [552, 552, 5]);
+        assert_eq!(lengths(556), [556]);
+    }
+
+    #[test]
     fn fragments_of_fragments_keep_their_place() {
         assert_eq!(shape(&cut(&packet(&[], 48, 0x2010), 44)), [(44, 0x2010, 20), (44, 0x2013, 20)]);
         assert_eq!(shape(&cut(&packet(&[], 30, 0x0010), 44)), [(44, 0x2010, 20), (26, 0x0013, 20)]);
@@ -195,6 +208,9 @@ mod tests {
                 prop_assert!(piece.len() <= mtu && ip.checksum_is_valid());
                 prop_assert_eq!(usize::from(ip.fragment_word() & OFFSET_MASK), usize::from(word) + end / 8);
                 prop_assert_eq!(ip.fragment_word() & MORE_FRAGMENTS != 0, i + 1 < pieces.len());
+                // As long as can be.
+                let room = mtu - ip.header_len() - ip.payload().len();
+                prop_assert!(i + 1 == pieces.len() || room < 8);
                 let at = whole.len() - payload + end;
                 prop_assert_eq!(ip.payload(), &whole[at..at + ip.payload().len()]);
                 end += ip.payload().len();
