@@ -3,7 +3,7 @@
 use crate::ip::AddressSet;
 use crate::ip::options::{LOOSE_ROUTE, STRICT_ROUTE};
 use packet::PacketType;
-use packet::wire::ipv4::{self, Ipv4, MIN_HEADER_LEN, OptionItem};
+use packet::wire::ipv4::{self, IpOption, Ipv4, MIN_HEADER_LEN, OptionItem};
 use packet::wire::{checksum, icmp};
 
 /// The longest error message, IP header included (RFC 1812 §4.3.2.3).
@@ -27,6 +27,8 @@ pub(crate) enum Refusal {
     Source,
     /// Its destination is a broadcast or multicast address.
     Destination,
+    /// It is to be redirected, and says its way itself.
+    SourceRoute,
 }
 
 /// What all errors of one element have in common.
@@ -119,6 +121,10 @@ impl Message {
         if ip.protocol() == ipv4::ICMP && !ip.payload().first().is_some_and(|&kind| is_query(kind)) {
             return Err(Refusal::Icmp);
         }
+        // The gateway would be that of a hop of its own choice (RFC 1812 §5.2.7.2).
+        if self.kind == icmp::REDIRECT && source_route(ip).is_some() {
+            return Err(Refusal::SourceRoute);
+        }
         Ok(())
     }
 }
@@ -134,16 +140,20 @@ fn is_query(kind: u8) -> bool {
     matches!(kind, 0 | 8 | 13..=18)
 }
 
+/// The option that says which way the packet goes, if there is one.
+fn source_route<'a>(ip: &Ipv4<'a>) -> Option<IpOption<'a>> {
+    ipv4::options(ip).find_map(|item| match item {
+        OptionItem::Option(o) if matches!(o.kind, LOOSE_ROUTE | STRICT_ROUTE) => Some(o),
+        _ => None,
+    })
+}
+
 /// First destination of the answer and, in `option`, the source route by which it goes on; its padded length is the
 /// second result. The route that a packet has travelled is reversed (RFC 1812 §4.3.2.6), unless the message is about
 /// the source route option itself (`blamed` is the offset of the byte complained about).
 fn way_back(ip: &Ipv4<'_>, blamed: Option<usize>, option: &mut [u8; 40]) -> (u32, usize) {
     let source = ip.source();
-    let found = ipv4::options(ip).find_map(|item| match item {
-        OptionItem::Option(o) if matches!(o.kind, LOOSE_ROUTE | STRICT_ROUTE) => Some(o),
-        _ => None,
-    });
-    let Some(route) = found else { return (source, 0) };
+    let Some(route) = source_route(ip) else { return (source, 0) };
     let own = route.offset..route.offset + route.bytes.len();
     if blamed.is_some_and(|byte| own.contains(&byte)) {
         return (source, 0);
@@ -236,6 +246,20 @@ mod tests {
             assert_eq!(answer(&message(3, 4), &packet(&[], payload), [0, 0, 5, 120]).len(), length);
         }
         assert_eq!(answer(&Message { limit: 100, ..message(3, 1) }, &packet(&[], 500), [0; 4]).len(), 100);
+    }
+
+    #[test]
+    fn who_says_the_way_is_not_redirected() {
+        let asked = |kind, options: &[u8]| {
+            message(kind, 0).answer(&packet(options, 8), PacketType::Host, [0; 4], 0).err()
+        };
+        for route in [131, 137] {
+            let options = [route, 7, 8, 10, 0, 2, 9, 0];
+            assert_eq!(asked(icmp::REDIRECT, &options), Some(Refusal::SourceRoute));
+            assert_eq!(asked(11, &options), None);
+        }
+        assert_eq!(asked(icmp::REDIRECT, &[7, 7, 4, 0, 0, 0, 0, 0]), None);
+        assert_eq!(asked(icmp::REDIRECT, &[]), None);
     }
 
     #[test]

@@ -37,6 +37,7 @@
 //! - `bad_source`: its source address is not that of one host, or in `BADADDRS`.
 //! - `bad_destination`: its destination is a broadcast or multicast address, or in `BADADDRS`.
 //! - `no_room`: the buffer is too small for the message.
+//! - `source_route`: it is to be redirected, and has a source route (RFC 1812 §5.2.7.2).
 //! - `rate_limited`: there have been as many messages as may be, in all or to this sender.
 //!
 //! # Example
@@ -76,6 +77,7 @@ impl From<Refusal> for Loss {
             Refusal::LinkBroadcast => 3,
             Refusal::Source => 4,
             Refusal::Destination => 5,
+            Refusal::SourceRoute => 8,
         })
     }
 }
@@ -108,6 +110,7 @@ impl Class for ICMPError {
             "bad_destination",
             "no_room",
             "rate_limited",
+            "source_route",
         ],
         annotations: true,
         ..Spec::new("ICMPError", "1/1", "a/a")
