@@ -18,6 +18,8 @@ use std::sync::Arc;
 #[derive(Debug)]
 pub struct Args {
     arguments: Vec<Option<Text>>,
+    /// Before it no argument is positional, or none is left.
+    next: usize,
     span: Span,
     known: Option<Vec<&'static str>>,
     /// Names asked for so far, and where their values stand.
@@ -32,6 +34,7 @@ impl Args {
     pub fn new(config: &Text) -> Args {
         Args {
             arguments: split(config).into_iter().map(Some).collect(),
+            next: 0,
             span: config.span,
             known: None,
             asked: Vec::new(),
@@ -56,6 +59,7 @@ impl Args {
     /// Only these words are keywords; other arguments that begin with upper-case words are positional.
     pub fn keywords(&mut self, known: &[&'static str]) {
         self.known = Some(known.to_vec());
+        self.next = 0;
     }
 
     /// How many arguments have not been taken.
@@ -213,8 +217,10 @@ impl Args {
 
     fn take_positional(&mut self, name: &str) -> Option<Text> {
         let is_positional = |a: &Text| self.keyword_of(&a.text).is_none();
-        let at = self.arguments.iter().position(|slot| slot.as_ref().is_some_and(is_positional))?;
-        let argument = self.arguments[at].take()?;
+        let mut left = self.arguments.iter().enumerate().skip(self.next);
+        let found = left.find(|(_, slot)| slot.as_ref().is_some_and(is_positional)).map(|(at, _)| at);
+        self.next = found.map_or(self.arguments.len(), |at| at + 1);
+        let argument = self.arguments.get_mut(found?)?.take()?;
         self.asked.push((name.to_string(), Some(argument.span)));
         Some(argument)
     }
@@ -257,6 +263,17 @@ mod tests {
     fn errors(args: &mut Args) -> Vec<String> {
         let all = args.finish().err().unwrap_or_default();
         all.iter().map(|d| format!("{}-{} {}", d.span().start - 100, d.span().end - 100, d.message)).collect()
+    }
+
+    #[test]
+    fn what_was_passed_over_is_found_when_it_becomes_positional() {
+        let mut a = args("A 1, 2, B 3, 4");
+        assert_eq!(a.optional("X", 0u32), 2);
+        // Only now `A 1` and `B 3` are no keyword arguments.
+        a.keywords(&["C"]);
+        let texts: Vec<String> = a.rest("Y");
+        assert_eq!(texts, ["A 1", "B 3", "4"]);
+        assert_eq!(a.finish(), Ok(()));
     }
 
     #[test]
