@@ -40,6 +40,10 @@ pub fn run(root: &Path, extra: &[String]) -> Result<(), String> {
             cargo.env("CARGO_TERM_COLOR", "never").current_dir(root);
             clean &= stream(cargo, &mut summary).map_err(|e| format!("cannot run cargo test: {e}"))?;
         }
+        if for_cargo.is_empty() {
+            let models = models(root, for_tests);
+            clean &= stream(models, &mut summary).map_err(|e| format!("cannot run cargo test: {e}"))?;
+        }
     }
     let (mut counts, failures, skips) = summary.finish();
     if !clean && counts.failed == 0 {
@@ -50,6 +54,16 @@ pub fn run(root: &Path, extra: &[String]) -> Result<(), String> {
     list("failed", &failures);
     println!("\n{counts}");
     if counts.failed == 0 { Ok(()) } else { Err(String::new()) }
+}
+
+/// The tests of `epoch` under every interleaving of threads. Everything they use is built with another `cfg`, so it has a folder of
+/// its own.
+fn models(root: &Path, for_tests: &[String]) -> Command {
+    let mut cargo = xtask::cargo();
+    cargo.args(["test", "--package", "epoch", "--test", "loom", "--", "--show-output"]).args(for_tests);
+    cargo.env("CARGO_TARGET_DIR", target(root).join("loom")).env("RUSTFLAGS", "--cfg loom");
+    cargo.env("CARGO_TERM_COLOR", "never").current_dir(root);
+    cargo
 }
 
 /// Builds the router that tests start, which `cargo test` of other packages does not, the tests, and with `release` what counts of
