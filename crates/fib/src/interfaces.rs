@@ -18,9 +18,9 @@ use epoch::{PerWorker, Reader, Table, Tally};
 
 use crate::lookup::Fib;
 use crate::next_hop::{NextHop, NextHopId};
-use crate::prefix::Address;
 use crate::range_tree::RangeTree;
 use crate::route_table::RouteTable;
+use crate::structure::Structured;
 use crate::unread::Unread;
 pub use watch::{InterfaceChange, InterfaceWatch};
 
@@ -176,7 +176,7 @@ impl fmt::Debug for Vrf {
 }
 
 /// A family of addresses that VRFs have routes for.
-pub trait InVrf: Address {
+pub trait InVrf: Structured {
     /// The routes of this family.
     fn routes_in(vrf: &Vrf) -> &RouteTable<Self>;
 }

@@ -16,6 +16,9 @@
 //! | [`Radix`] | both | one access for each bit that decides | copies a path | none beside the RIB | none |
 //! | [`LinearTable`] | both | one access for each route | new list each time | 11 MB | 8 MB |
 //!
+//! A table can be moved to another structure while it is looked up in, by [name](RouteTable::use_structure) or to the one that is
+//! [the quickest](RouteTable::use_quickest) for its routes on the machine.
+//!
 //! The RIB beside it holds 20 MB (IPv4). A million routes are parsed from text and built into a [`Dir24_8`] in less than 0.4 s on one
 //! core (`cargo bench -p fib`).
 //!
@@ -53,6 +56,7 @@ mod route_file;
 mod route_table;
 mod simd;
 mod stat;
+mod structure;
 mod synth;
 mod unread;
 
@@ -79,8 +83,9 @@ pub use route_counts::{RouteCount, RouteCounts};
 pub use route_file::{LineError, MAX_ERRORS, ReadError, RouteError, RouteFile, RouteFileErrors};
 pub use route_table::{
     ApplyError, ChangeError, Route, RouteChange, RouteEvent, RouteSnapshot, RouteTable, RouteWatch,
-    UnknownNumber,
+    UnfitStructure, UnknownNumber,
 };
 pub use stat::{LengthRow, MemoryRow, TableStat, stat4, stat6};
+pub use structure::{Cost, Structure, Structured, UnknownStructure};
 pub use synth::{MAX_ROUTES, Synth, SynthError, synth};
 pub use unread::Unread;

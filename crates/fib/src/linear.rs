@@ -6,6 +6,7 @@ use crate::lookup::{Fib, MemoryPart};
 use crate::next_hop::NextHopId;
 use crate::prefix::{Address, Prefix};
 use crate::rib::Rib;
+use crate::structure::Structure;
 
 /// Routes in a list. Best for a handful: a lookup takes time in proportion to the number of routes, and so does
 /// an update, which makes a new list.
@@ -41,6 +42,10 @@ impl<A: Address> Fib<A> for LinearTable<A> {
         let mut list: Vec<_> = rib.iter().collect();
         list.sort_by_key(|(prefix, _)| std::cmp::Reverse(prefix.len()));
         self.list.replace(list);
+    }
+
+    fn structure(&self) -> Option<Structure> {
+        Some(Structure::Linear)
     }
 
     fn memory(&self) -> Vec<MemoryPart> {

@@ -6,6 +6,7 @@ use serde::Serialize;
 use crate::next_hop::NextHopId;
 use crate::prefix::{Address, Prefix};
 use crate::rib::Rib;
+use crate::structure::Structure;
 
 /// A structure for longest-prefix match, derived from a [`Rib`], read by many threads while one keeps it up to
 /// date. A lookup that runs during an update gives the next hop from before or from after it, nothing else.
@@ -41,6 +42,9 @@ pub trait Fib<A: Address>: Send + Sync {
 
     /// A hint: [`update`](Fib::update) is going to be called for this prefix.
     fn prepare(&self, _prefix: Prefix<A>) {}
+
+    /// Which structure it is; `None` if it is none.
+    fn structure(&self) -> Option<Structure>;
 
     /// The memory it holds, part by part.
     fn memory(&self) -> Vec<MemoryPart>;

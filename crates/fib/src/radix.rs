@@ -6,6 +6,7 @@ use crate::lookup::{Fib, MemoryPart};
 use crate::next_hop::NextHopId;
 use crate::prefix::{Address, Prefix};
 use crate::rib::Rib;
+use crate::structure::Structure;
 
 /// A path-compressed binary trie. A lookup follows one pointer for each bit at which routes part; an update
 /// copies only the nodes on the way to the change and shares the others with the RIB.
@@ -40,6 +41,10 @@ impl<A: Address> Fib<A> for Radix<A> {
 
     fn update(&self, rib: &Rib<A>, _changed: &[Prefix<A>]) {
         self.trie.replace(rib.clone());
+    }
+
+    fn structure(&self) -> Option<Structure> {
+        Some(Structure::Radix)
     }
 
     fn memory(&self) -> Vec<MemoryPart> {

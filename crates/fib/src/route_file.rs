@@ -4,6 +4,7 @@
 //! Both families may be in one file.
 
 use std::fmt;
+use std::fs::File;
 use std::io::{self, Write};
 use std::net::IpAddr;
 use std::path::Path;
@@ -109,17 +110,28 @@ pub enum ReadError {
 
 impl RouteFile {
     /// Reads a route file, by way of `gzip` if its name ends in `.gz`; see [`parse`](RouteFile::parse).
+    ///
+    /// # Errors
+    /// If it cannot be read or unpacked, or has lines that are no routes.
     pub fn read(path: &Path, default_port: Option<u32>) -> Result<RouteFile, ReadError> {
-        let text = if path.extension().is_some_and(|ending| ending == "gz") {
-            let unpacked = Command::new("gzip").arg("-dc").arg(path).output()?;
-            if !unpacked.status.success() {
-                return Err(ReadError::Gzip(String::from_utf8_lossy(&unpacked.stderr).trim().to_owned()));
-            }
-            unpacked.stdout
-        } else {
-            std::fs::read(path)?
-        };
-        Ok(RouteFile::parse(&text, default_port)?)
+        Ok(RouteFile::parse(&RouteFile::unpacked(path)?, default_port)?)
+    }
+
+    /// The bytes of a file, unpacked by `gzip` if its name ends in `.gz`.
+    ///
+    /// # Errors
+    /// If it cannot be read or unpacked.
+    pub fn unpacked(path: &Path) -> Result<Vec<u8>, ReadError> {
+        if path.extension().is_none_or(|ending| ending != "gz") {
+            return Ok(std::fs::read(path)?);
+        }
+        // What is not there is said as of any other file.
+        File::open(path)?;
+        let unpacked = Command::new("gzip").arg("-dc").arg("--").arg(path).output()?;
+        if !unpacked.status.success() {
+            return Err(ReadError::Gzip(String::from_utf8_lossy(&unpacked.stderr).trim().to_owned()));
+        }
+        Ok(unpacked.stdout)
     }
 
     /// Reads the text of a route file. Lines that have a prefix only are routes to `default_port`, if there is
@@ -230,12 +242,11 @@ fn parse_gateway(word: &str) -> Result<Option<IpAddr>, RouteError> {
     Ok((!gateway.is_unspecified()).then_some(gateway))
 }
 
-/// A word as errors quote it: not longer than a line should be.
+/// A word as errors quote it: not longer than a line should be, and without what terminals obey.
 fn quoted(word: &str) -> String {
-    match word.char_indices().nth(MAX_QUOTE) {
-        Some((end, _)) => format!("{}…", &word[..end]),
-        None => word.to_owned(),
-    }
+    let shown = |c: char| if c.is_control() { char::REPLACEMENT_CHARACTER } else { c };
+    let more = word.chars().nth(MAX_QUOTE).map(|_| '…');
+    word.chars().take(MAX_QUOTE).map(shown).chain(more).collect()
 }
 
 #[cfg(test)]
@@ -317,6 +328,11 @@ line 12: `4294967296` is not an output port: expected a number from 0 to 4294967
         let long = "9".repeat(100_000);
         let error = RouteFile::parse(long.as_bytes(), None).unwrap_err().first.remove(0).error;
         assert_eq!(error.to_string(), format!("`{}…` is not an IPv4 address", "9".repeat(MAX_QUOTE)));
+        let error = RouteFile::parse(b"10.0.0.0/8 \x1b[31mX\x07 1", None).unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            "line 1: `\u{fffd}[31mX\u{fffd}` is not a gateway: expected an IP address or `-`"
+        );
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! Routes, their next hops and the structure they are looked up in, kept in step.
 
+mod choice;
 mod numbered;
 
 use std::fmt;
@@ -14,6 +15,8 @@ use crate::next_hop::{NextHop, NextHopId, NextHops, TooManyNextHops};
 use crate::prefix::{Address, Prefix};
 use crate::rib::Rib;
 use crate::route_counts::RouteCounts;
+use choice::Quickest;
+pub use choice::UnfitStructure;
 pub use numbered::{RouteEvent, RouteSnapshot, RouteWatch, UnknownNumber};
 
 /// A route: packets for these addresses go there. Printed as `prefix [gateway] port`.
@@ -89,7 +92,8 @@ const KEPT: usize = 1024;
 
 /// A routing table: changed by transactions, read by workers without locks.
 pub struct RouteTable<A: Address> {
-    fib: Box<dyn Fib<A>>,
+    /// That in `State`, for readers.
+    fib: Table<Arc<dyn Fib<A>>>,
     /// The list in `State`, for readers.
     next_hops: Table<Vec<NextHop>>,
     /// Readers must keep the line with the fields above.
@@ -99,6 +103,8 @@ pub struct RouteTable<A: Address> {
 
 /// What only writers look at.
 struct State<A: Address> {
+    fib: Arc<dyn Fib<A>>,
+    quickest: Option<Quickest<A>>,
     rib: Rib<A>,
     next_hops: NextHops,
     /// Where the transaction that is being made has changed routes, and how to take that back. Kept from one to the
@@ -120,10 +126,13 @@ enum Undo<A> {
 impl<A: Address> RouteTable<A> {
     /// A table without routes that looks up in `fib`, which must be empty.
     pub fn new(fib: impl Fib<A> + 'static) -> RouteTable<A> {
+        let fib: Arc<dyn Fib<A>> = Arc::new(fib);
         RouteTable {
-            fib: Box::new(fib),
+            fib: Table::new(fib.clone()),
             next_hops: Table::default(),
             state: Padded(Mutex::new(State {
+                fib,
+                quickest: None,
                 rib: Rib::new(),
                 next_hops: NextHops::default(),
                 changed: Vec::new(),
@@ -160,7 +169,7 @@ impl<A: Address> RouteTable<A> {
         state.changed.clear();
         if let Some(prefix) = changes.first().and_then(RouteChange::prefix) {
             state.rib.prefetch_slot(prefix);
-            self.fib.prepare(prefix);
+            state.fib.prepare(prefix);
             state.rib.prefetch(prefix);
         }
         for (index, change) in changes.iter().enumerate() {
@@ -173,7 +182,7 @@ impl<A: Address> RouteTable<A> {
         }
         // Next hops before the routes to them: see `next_hops`.
         self.publish_numbers(state);
-        self.fib.update(&state.rib, &state.changed);
+        self.follow(state);
         if let Some(counts) = self.counts() {
             let flushes = changes.iter().any(|change| matches!(change, RouteChange::Flush));
             counts.follow(&state.rib, &state.changed, flushes);
@@ -190,13 +199,13 @@ impl<A: Address> RouteTable<A> {
     /// See [`Fib::first_level`].
     #[inline]
     pub fn first_level(&self, reader: &Reader) -> Option<FirstLevel> {
-        self.fib.first_level(reader)
+        self.fib.read(reader).first_level(reader)
     }
 
     /// Looks up each of `addrs`; see [`Fib::lookup_batch`].
     #[inline]
     pub fn lookup_batch(&self, reader: &Reader, addrs: &[A], hops: &mut [Option<NextHopId>]) {
-        self.fib.lookup_batch(reader, addrs, hops);
+        self.fib.read(reader).lookup_batch(reader, addrs, hops);
         fence(Ordering::Acquire);
     }
 
@@ -208,13 +217,13 @@ impl<A: Address> RouteTable<A> {
         addrs: &Beginnings<'_, A>,
         hops: &mut [Option<NextHopId>],
     ) {
-        self.fib.lookup_beginnings(reader, addrs, hops);
+        self.fib.read(reader).lookup_beginnings(reader, addrs, hops);
         fence(Ordering::Acquire);
     }
 
     /// The next hop for one address.
     pub fn lookup(&self, reader: &Reader, addr: A) -> Option<NextHop> {
-        let hop = self.fib.lookup(reader, addr)?;
+        let hop = self.fib.read(reader).lookup(reader, addr)?;
         fence(Ordering::Acquire);
         self.next_hops(reader).get(hop.index()).copied()
     }
@@ -295,8 +304,13 @@ impl<A: Address> RouteTable<A> {
 
     /// The memory that the lookup structure holds, and the RIB.
     pub fn memory(&self) -> Vec<MemoryPart> {
-        let mut parts = self.fib.memory();
-        parts.push(MemoryPart { part: "rib", bytes: self.state().rib.memory_bytes() });
+        let mut parts = {
+            let state = self.state();
+            let rib = MemoryPart { part: "rib", bytes: state.rib.memory_bytes() };
+            let mut parts = state.fib.memory();
+            parts.push(rib);
+            parts
+        };
         parts.extend(self.counts().map(RouteCounts::memory).into_iter().flatten());
         parts
     }

@@ -6,6 +6,7 @@ use crate::lookup::{Fib, MemoryPart};
 use crate::next_hop::NextHopId;
 use crate::prefix::{Address, Prefix};
 use crate::rib::Rib;
+use crate::structure::Structure;
 
 /// For tables that are kept and copied but not looked up in: no lookup finds anything.
 #[derive(Debug, Clone, Copy, Default)]
@@ -22,6 +23,10 @@ impl<A: Address> Fib<A> for Unread {
     }
 
     fn update(&self, _rib: &Rib<A>, _changed: &[Prefix<A>]) {}
+
+    fn structure(&self) -> Option<Structure> {
+        None
+    }
 
     fn memory(&self) -> Vec<MemoryPart> {
         Vec::new()

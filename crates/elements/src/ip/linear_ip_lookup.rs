@@ -9,6 +9,10 @@
 //!   stays: for `AdjacencyRewrite`, which takes the port from the number of the next hop. Default false.
 //! - `TABLE`: a name; elements with the same one look up in the same table, that of whichever class is first.
 //!   `routebricks router` publishes the routes of Linux in `main`.
+//! - `STRUCTURE`: what the table is looked up in: `dir24_8`, `range_tree`, `poptrie`, `radix`, `linear`; or `quickest`: those that suit large tables are built and
+//!   measured with its routes on this machine, again when it has four times or a quarter as many, and one that changes of
+//!   routes would build anew is left with the first change. Default `linear`. Of elements with the same `TABLE` the last one
+//!   that says it decides.
 //! - `INTERFACES`: a name; packets of interfaces that are in a VRF are looked up in the routes of the VRF. `routebricks
 //!   router` publishes the interfaces of Linux in `main`.
 //! - `PORT`: the port that all packets came in by. Default: the interface is that which `FindInterface` has noted on each.
@@ -26,6 +30,7 @@
 //! | `counts` | r | behind a `RouteCounter`: what was counted for each route, a line each: prefix, packets, bytes |
 //! | `vrf_counts` | r | the same of all VRFs, with name and table of the VRF before it |
 //! | `lookup` | r | with an address as parameter: `port [gateway]`; -1 where no route leads |
+//! | `structure` | rw | what the table is looked up in; if that is the quickest, then what those cost that were measured, a line each: lookup, building, memory. Written: a name as in `STRUCTURE` |
 //! | `add` | w | adds a route; fails if its prefix has one |
 //! | `set` | w | adds a route in place of the one that its prefix may have |
 //! | `remove` | w | removes a route: `address/mask [[gateway] port]` |

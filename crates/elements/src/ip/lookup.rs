@@ -290,6 +290,37 @@ mod tests {
     }
 
     #[test]
+    fn a_table_moves_to_another_structure_while_packets_flow() {
+        let routes = "10.0.0.0/8 0, 10.1.0.0/16 2, 11.0.0.0/8 1, STRUCTURE quickest";
+        for class in CLASSES {
+            let mut bench = Bench::new(&config(class, routes), &Setup::default()).unwrap();
+            let text = bench.read("rt.structure");
+            let mut lines = text.lines();
+            let first = lines.next().unwrap().strip_suffix(" quickest").unwrap().to_owned();
+            let measured: Vec<&str> = lines.map(|line| line.split(' ').next().unwrap()).collect();
+            assert_eq!(measured, ["dir24_8", "range_tree", "poptrie"], "{text}");
+            assert!(measured.contains(&&*first), "{text}");
+            for name in ["poptrie", "linear", "radix", "range_tree", "dir24_8"] {
+                bench.write("rt.structure", name).unwrap();
+                assert_eq!(bench.read("rt.structure"), name);
+            }
+            bench.run().unwrap();
+            let counts = [0, 1, 2].map(|i| bench.read(&format!("c{i}.count")));
+            assert_eq!(counts, ["10", "12", "11"], "{class}");
+            let error = bench.write("rt.structure", "tree").unwrap_err();
+            assert_eq!(
+                error,
+                "the structures are dir24_8, range_tree, poptrie, radix and linear; or quickest"
+            );
+            bench.end().unwrap();
+        }
+        let error = |arguments: &str| {
+            Bench::new(&config("DirectIPLookup", arguments), &Setup::default()).err().unwrap()
+        };
+        assert!(error("10.0.0.0/8 0, STRUCTURE trie").contains("STRUCTURE: the structures are dir24_8"));
+    }
+
+    #[test]
     fn handlers_change_the_table_in_transactions() {
         let bench = Bench::new(&config("RadixIPLookup", "10.0.0.0/8 0"), &Setup::default()).unwrap();
         bench.write("rt.add", "10.1.0.0/16 192.168.0.1 2").unwrap();
@@ -303,6 +334,10 @@ mod tests {
             Err("there is a route already: 10.0.0.0/8 0".into())
         );
         assert_eq!(bench.write("rt.add", "12.0.0.0/8 3"), Err("port: no output 3, there are 3".into()));
+        let flush = |handler: &str, text: &str| bench.write(handler, text).unwrap_err();
+        let nothing = "flush removes all routes and takes nothing, found '10.0.0.0/8'";
+        assert_eq!(flush("rt.flush", "10.0.0.0/8"), nothing);
+        assert_eq!(flush("rt.ctrl", "flush 10.0.0.0/8"), format!("line 1: {nothing}"));
         let bad = "set 11.0.0.0/8 1\n\nremove 12.0.0.0/8";
         assert_eq!(bench.write("rt.ctrl", bad), Err("line 3: there is no route for 12.0.0.0/8".into()));
         assert_eq!(bench.read("rt.table"), table);
@@ -357,6 +392,17 @@ mod tests {
         assert!(
             error("10.0.0.0/8 ::1 1").contains("route 10.0.0.0/8 ::1 1: the gateway is not an IPv4 address")
         );
+        let e = error("10.0.0.0/8 x\n11.0.0.0/8");
+        assert!(
+            e.contains("line 1: `x` is not an output port: expected a number from 0 to 4294967295; line 2: "),
+            "{e}"
+        );
+        let packed = dir.path().join("routes.gz");
+        let gzip = std::process::Command::new("gzip").arg("-c").arg(&path).output().unwrap();
+        std::fs::write(&packed, gzip.stdout).unwrap();
+        let text = config("DirectIPLookup", &format!("FILE {}", packed.display()));
+        let e = Bench::new(&text, &Setup::default()).err().unwrap();
+        assert!(e.contains("line 1: `x` is not an output port"), "{e}");
         drop(dir);
         let e =
             Bench::new(&config("RadixIPLookup", "FILE /nowhere/routes"), &Setup::default()).err().unwrap();

@@ -1,9 +1,8 @@
 //! Routes as configurations and handlers write them: `addr/mask [gateway] port`.
 
-use fib::{Address, InVrf, NextHop, Prefix, Route, RouteChange, RouteFile};
+use fib::{Address, InVrf, NextHop, Prefix, ReadError, Route, RouteChange, RouteFile};
 use graph::{ArgError, FromArg, Span, Text};
 use lang::args::{Ipv4Prefix, Ipv6Prefix, Words};
-use std::fs;
 use std::marker::PhantomData;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::path::Path;
@@ -144,8 +143,11 @@ pub(crate) fn port_fits<A: Address>(route: Route<A>, outputs: usize) -> Result<(
 
 /// The routes of one family in a route file, for an element with `outputs` outputs.
 pub(crate) fn read_file<A: RouteAddress>(path: &Path, outputs: usize) -> Result<Vec<Route<A>>, String> {
-    let text = fs::read(path).map_err(|e| format!("cannot read {}: {e}", path.display()))?;
-    let file = RouteFile::parse(&text, None).map_err(|e| format!("{}: {e}", path.display()))?;
+    let file = RouteFile::read(path, None).map_err(|e| match e {
+        ReadError::Io(e) => format!("cannot read {}: {e}", path.display()),
+        // One line: it is a part of a diagnostic.
+        e => format!("{}: {}", path.display(), e.to_string().replace('\n', "; ")),
+    })?;
     let routes = A::routes(file);
     for route in &routes {
         let Some(gateway) = route.next_hop.gateway else { continue };
@@ -177,6 +179,11 @@ pub(crate) fn removal<A: RouteAddress>(line: &str) -> Result<RouteChange<A>, Str
     Ok(RouteChange::Remove(prefix, None))
 }
 
+/// What is wrong with words behind `flush`, which would not mean all routes.
+pub(crate) fn flush_takes_nothing(more: &str) -> String {
+    format!("flush removes all routes and takes nothing, found '{more}'")
+}
+
 /// One line of a transaction: `add|set ROUTE`, `remove ...`, `flush`; `None` for an empty line or a `#` comment.
 pub(crate) fn change<A: RouteAddress>(line: &str, outputs: usize) -> Result<Option<RouteChange<A>>, String> {
     let line = line.trim();
@@ -188,7 +195,10 @@ pub(crate) fn change<A: RouteAddress>(line: &str, outputs: usize) -> Result<Opti
         "add" => route(rest, outputs).map(RouteChange::Add),
         "set" => route(rest, outputs).map(RouteChange::Set),
         "remove" => removal(rest),
-        "flush" => Ok(RouteChange::Flush),
+        "flush" => match rest.trim() {
+            "" => Ok(RouteChange::Flush),
+            more => Err(flush_takes_nothing(more)),
+        },
         _ => Err(format!("unknown command '{word}', expected add, set, remove or flush")),
     }
     .map(Some)

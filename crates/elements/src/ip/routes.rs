@@ -3,11 +3,14 @@
 
 use super::route_arg::{self, RouteAddress, RouteArg};
 use super::scope::{Scope, interfaces};
-use fib::{Route, RouteChange, RouteCount, RouteCounts, RouteTable, Vrf};
+use fib::{Cost, Route, RouteChange, RouteCount, RouteCounts, RouteTable, Structure, UnfitStructure, Vrf};
 use graph::{Args, ConfigErrors, Configure, Handlers, value};
 use std::fmt::Write;
 use std::path::PathBuf;
 use std::sync::Arc;
+
+/// The name of no structure, but of whichever is the quickest.
+const QUICKEST: &str = "quickest";
 
 /// A routing table, and how many ports its routes may lead to.
 pub(crate) struct Routes<A: RouteAddress> {
@@ -18,7 +21,8 @@ pub(crate) struct Routes<A: RouteAddress> {
 }
 
 impl<A: RouteAddress> Routes<A> {
-    /// Reads `INTERFACES`, `PORT`, `FILE` and the routes among the arguments, whose ports are below `ports`, into a table.
+    /// Reads `INTERFACES`, `PORT`, `FILE` and the routes among the arguments, whose ports are below `ports`, into a table,
+    /// which is then looked up in as `STRUCTURE` says.
     pub fn configure(
         table: Arc<RouteTable<A>>,
         args: &mut Args,
@@ -27,6 +31,10 @@ impl<A: RouteAddress> Routes<A> {
     ) -> Result<Routes<A>, ConfigErrors> {
         let port = args.keyword_if_given("PORT");
         let scope = interfaces(args, cx).map(|interfaces| Scope::new(interfaces, port));
+        let structure = args.keyword_if_given::<String>("STRUCTURE").map(|name| Wish::of::<A>(&name));
+        if let Some(Err(message)) = &structure {
+            args.error("STRUCTURE", message);
+        }
         let file: Option<PathBuf> = args.keyword_if_given("FILE");
         let mut changes = Vec::new();
         if let Some(path) = &file {
@@ -43,6 +51,9 @@ impl<A: RouteAddress> Routes<A> {
         }
         args.finish()?;
         table.apply(&changes).map_err(|e| ConfigErrors::new(args.span_of("ROUTE"), e.to_string()))?;
+        if let Some(Ok(wish)) = structure {
+            wish.grant(&table).map_err(|e| ConfigErrors::new(args.span_of("STRUCTURE"), e))?;
+        }
         Ok(Routes { table, scope, ports })
     }
 
@@ -126,6 +137,49 @@ fn count<A: RouteAddress>(one: &RouteCount<A>) -> String {
     format!("{:<wide$} {} {}\n", one.prefix.to_string(), one.packets, one.bytes)
 }
 
+/// What a table is to be looked up in.
+enum Wish {
+    Quickest,
+    Named(Structure),
+}
+
+impl Wish {
+    fn of<A: RouteAddress>(name: &str) -> Result<Wish, String> {
+        if name == QUICKEST {
+            return Ok(Wish::Quickest);
+        }
+        let structure = name.parse().map_err(|e| format!("{e}; or {QUICKEST}"))?;
+        match A::fib(structure) {
+            Some(_) => Ok(Wish::Named(structure)),
+            None => Err(UnfitStructure(structure).to_string()),
+        }
+    }
+
+    fn grant<A: RouteAddress>(&self, table: &RouteTable<A>) -> Result<(), String> {
+        match self {
+            Wish::Quickest => table.use_quickest(epoch::tsc),
+            Wish::Named(structure) => table.use_structure(*structure).map_err(|e| e.to_string())?,
+        }
+        Ok(())
+    }
+}
+
+/// What a table is looked up in; then, if that is the quickest, what each cost that was measured.
+fn structure<A: RouteAddress>(table: &RouteTable<A>) -> String {
+    let mut text = table.structure().map_or("-", Structure::name).to_owned();
+    let Some(costs) = table.costs() else { return text };
+    text.push_str(&format!(" {QUICKEST}\n"));
+    let seconds = |ticks: u64| ticks as f64 / epoch::tsc_hz() as f64;
+    for Cost { structure, ticks_per_lookup, build_ticks, bytes } in costs {
+        let _ = writeln!(
+            text,
+            "{structure:<10} {ticks_per_lookup:>7.1} cycles {:>7.3} s {bytes:>10} bytes",
+            seconds(build_ticks)
+        );
+    }
+    text
+}
+
 /// Prefix, gateway or `-`, port.
 fn line<A: RouteAddress>(route: &Route<A>) -> String {
     let (wide, middle) = A::WIDTHS;
@@ -146,6 +200,8 @@ pub(crate) fn handlers<C: 'static, A: RouteAddress>(
     h.read("vrf_counts", move |c| routes(c).vrf_counts());
     h.read("count", move |c| routes(c).table.len().to_string());
     h.read_with("lookup", move |c, address| routes(c).lookup(address));
+    h.read("structure", move |c| structure(&routes(c).table));
+    h.write("structure", move |c, name, _| Wish::of::<A>(name.trim())?.grant(&routes(c).table));
     if !changeable {
         return;
     }
@@ -159,5 +215,8 @@ pub(crate) fn handlers<C: 'static, A: RouteAddress>(
     });
     h.write("remove", move |c, line, _| routes(c).apply(&[route_arg::removal(line)?]));
     h.write("ctrl", move |c, lines, _| routes(c).transact(lines));
-    h.write("flush", move |c, _, _| routes(c).apply(&[RouteChange::Flush]));
+    h.write("flush", move |c, more, _| match more.trim() {
+        "" => routes(c).apply(&[RouteChange::Flush]),
+        more => Err(route_arg::flush_takes_nothing(more)),
+    });
 }

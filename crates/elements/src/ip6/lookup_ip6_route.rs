@@ -13,6 +13,10 @@
 //!   stays: for `IP6AdjacencyRewrite`, which takes the port from the number of the next hop. Default false.
 //! - `TABLE`: a name; elements with the same one look up in the same table. `routebricks router` publishes the IPv6
 //!   routes of Linux in `main`.
+//! - `STRUCTURE`: what the table is looked up in: `range_tree`, `poptrie`, `radix`, `linear`; or `quickest`: those that suit large tables are built and
+//!   measured with its routes on this machine, again when it has four times or a quarter as many, and one that changes of
+//!   routes would build anew is left with the first change. Default `range_tree`. Of elements with the same `TABLE` the last one
+//!   that says it decides.
 //! - `INTERFACES`: a name; packets of interfaces that are in a VRF are looked up in the routes of the VRF. `routebricks
 //!   router` publishes the interfaces of Linux in `main`.
 //! - `PORT`: the port that all packets came in by. Default: the interface is that which `FindInterface` has noted on each.
@@ -30,6 +34,7 @@
 //! | `counts` | r | behind an `IP6RouteCounter`: what was counted for each route, a line each: prefix, packets, bytes |
 //! | `vrf_counts` | r | the same of all VRFs, with name and table of the VRF before it |
 //! | `lookup` | r | with an address as parameter: `port [gateway]`; -1 where no route leads |
+//! | `structure` | rw | what the table is looked up in; if that is the quickest, then what those cost that were measured, a line each: lookup, building, memory. Written: a name as in `STRUCTURE` |
 //! | `add` | w | adds a route; fails if its prefix has one |
 //! | `set` | w | adds a route in place of the one that its prefix may have |
 //! | `remove` | w | removes a route: `address/mask [[gateway] port]` |
@@ -321,6 +326,19 @@ mod tests {
         bench.write("rt.remove", "1::/16").unwrap();
         bench.write("rt.flush", "").unwrap();
         assert_eq!((bench.read("rt.table"), bench.read("rt.count")), (String::new(), "0".into()));
+        bench.end().unwrap();
+    }
+
+    #[test]
+    fn the_structure_can_be_another_one() {
+        let text = config("2001:db8::/32 0, 2001:db8:1::/48 2, STRUCTURE poptrie");
+        let mut bench = Bench::new(&text, &Setup::default()).unwrap();
+        assert_eq!(bench.read("rt.structure"), "poptrie");
+        assert_eq!(bench.write("rt.structure", "dir24_8"), Err("dir24_8 is for IPv4 only".into()));
+        bench.write("rt.structure", "quickest").unwrap();
+        assert_eq!(bench.read("rt.structure").lines().count(), 3);
+        bench.run().unwrap();
+        assert_eq!(["c0", "c2"].map(|c| bench.read(&format!("{c}.count"))), ["10", "11"]);
         bench.end().unwrap();
     }
 

@@ -20,6 +20,7 @@ use crate::lookup::{Fib, FirstLevel, MemoryPart};
 use crate::next_hop::NextHopId;
 use crate::prefix::Prefix4;
 use crate::rib::Rib;
+use crate::structure::Structure;
 
 use blocks::Blocks;
 use entries::{Entries, Nibbles, Whole};
@@ -136,6 +137,10 @@ impl Fib<u32> for Dir24_8 {
 
     fn prepare(&self, prefix: Prefix4) {
         self.width.with(|width| each_width!(width, levels => levels.blocks.prefetch(prefix.first())));
+    }
+
+    fn structure(&self) -> Option<Structure> {
+        Some(Structure::Dir24_8)
     }
 
     fn memory(&self) -> Vec<MemoryPart> {

@@ -18,6 +18,7 @@ use crate::lookup::{Fib, FirstLevel, MemoryPart};
 use crate::next_hop::NextHopId;
 use crate::prefix::{Address, Family, Prefix};
 use crate::rib::Rib;
+use crate::structure::Structure;
 
 /// Bits that a node decides.
 const STRIDE: u32 = 6;
@@ -96,6 +97,10 @@ impl<A: Address> Fib<A> for Poptrie<A> {
 
     fn update(&self, rib: &Rib<A>, _changed: &[Prefix<A>]) {
         self.width.replace(build::build(rib, self.direct_bits));
+    }
+
+    fn structure(&self) -> Option<Structure> {
+        Some(Structure::Poptrie)
     }
 
     fn memory(&self) -> Vec<MemoryPart> {

@@ -36,6 +36,7 @@ use crate::lookup::{Beginnings, Fib, MemoryPart};
 use crate::next_hop::NextHopId;
 use crate::prefix::{Address, Family, Prefix};
 use crate::rib::Rib;
+use crate::structure::Structure;
 
 /// With more changes than this at once, building a new tree is quicker than going to each.
 const MANY_CHANGES: usize = 4096;
@@ -131,6 +132,10 @@ impl<A: Address> Fib<A> for RangeTree<A> {
         if followed.is_err() {
             self.rebuild(rib);
         }
+    }
+
+    fn structure(&self) -> Option<Structure> {
+        Some(Structure::RangeTree)
     }
 
     fn memory(&self) -> Vec<MemoryPart> {

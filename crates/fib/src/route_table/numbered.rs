@@ -79,7 +79,7 @@ impl<A: Address> RouteTable<A> {
             }
         }
         if !state.changed.is_empty() {
-            self.fib.update(&state.rib, &state.changed);
+            self.follow(state);
             if let Some(counts) = self.counts() {
                 counts.follow(&state.rib, &state.changed, false);
             }

@@ -3,7 +3,10 @@
 use super::{Done, Output, columns, failed, json_rows};
 use crate::config::{Reported, reason};
 use clap::{Args, Subcommand, ValueEnum};
-use fib::{NextHop, RouteFile, RouteFileErrors, Synth, TableStat, read_mrt, stat4, stat6, synth, write_mrt};
+use fib::{
+    NextHop, ReadError, RouteFile, RouteFileErrors, Synth, TableStat, read_mrt, stat4, stat6, synth,
+    write_mrt,
+};
 use std::fmt::Write;
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
@@ -136,8 +139,10 @@ fn write(file: &RouteFile, to: Option<&Path>) -> Done {
 
 fn read(path: &Path, port: u32) -> Result<RouteFile, Reported> {
     let shown = path.display();
-    let bytes =
-        std::fs::read(path).map_err(|e| failed(format_args!("cannot read {shown}: {}", reason(&e))))?;
+    let bytes = RouteFile::unpacked(path).map_err(|e| match e {
+        ReadError::Io(e) => failed(format_args!("cannot read {shown}: {}", reason(&e))),
+        e => failed(format_args!("{shown}: {e}")),
+    })?;
     // A record of a dump begins with a time and its type, 13; a text has no such control characters.
     if bytes.get(4..6) == Some(&[0, 13]) || is_dump(path) {
         return read_mrt(bytes.as_slice(), port).map_err(|e| failed(format_args!("{shown}: {e}")));
