@@ -160,6 +160,33 @@ fn packets_are_handed_to_the_home_of_an_element() {
 }
 
 #[test]
+fn packets_that_change_workers_are_counted_where_they_end_up() {
+    // Packets, by worker, of the element that one worker has a queue for, or two.
+    for (queues, want) in [(1, [40, 0]), (2, [20, 20])] {
+        let text = format!("Source(40) -> Spread -> p :: Pass -> k :: Taker({queues});");
+        let mut t = build(&text, 2, 8).unwrap();
+        t.run();
+        let at = |name: &str| {
+            let node = t.router.find(name).unwrap().index();
+            t.router.stats().iter().map(|w| w.nodes[node].packets()).collect::<Vec<_>>()
+        };
+        assert_eq!((at("p"), at("k")), (vec![20, 20], want.to_vec()));
+        assert_eq!(t.router.balance(), (40, 40, 0));
+        t.end();
+    }
+}
+
+#[test]
+fn elements_with_one_home_live_where_packets_come_from() {
+    // Movers are dealt out to the workers.
+    let text = "Source(0) -> a :: HomeSink; Source(0) -> Store(9) -> Mover -> Pass -> b :: HomeSink;
+        Source(0) -> Store(9) -> Mover -> Pass -> c :: HomeSink; Source(0) -> Store(9) -> Mover -> a;";
+    let t = build(text, 2, 8).unwrap();
+    assert_eq!(["a", "b", "c"].map(|name| t.read(&format!("{name}.home_thread"))), ["0", "0", "1"]);
+    t.end();
+}
+
+#[test]
 fn workers_on_threads_lose_nothing() {
     let mut t = build("Source(20000) -> Spread -> Pass -> s :: Sink;", 2, 32).unwrap();
     let engines = std::mem::take(&mut t.engines);
