@@ -231,3 +231,34 @@ fn cycles_and_packets_are_accounted_per_element() {
     assert_eq!(t.router.balance(), (6400, 6400, 0));
     t.end();
 }
+
+#[test]
+fn cycles_are_ticks_of_the_time_stamp_counter() {
+    // Timed calls of so many ticks or more are taken to be interrupted, so what is counted is between the half and the whole.
+    const MOST: u64 = 1 << 20;
+    let mut t = build(&format!("Source(12800) -> b :: Burn({}) -> Sink;", MOST / 2), 1, 64).unwrap();
+    let began = epoch::tsc();
+    t.run();
+    let took = epoch::tsc() - began;
+    let worker = &t.router.stats()[0];
+    let b = &worker.nodes[t.router.find("b").unwrap().index()];
+    let timed = b.timed_calls.get();
+    if timed == 0 {
+        println!("skipped: all calls that were timed were interrupted");
+        return t.end();
+    }
+    assert!((timed * MOST / 2..timed * MOST).contains(&b.timed_cycles.get()));
+    let rows = t.router.node_rows();
+    let row = rows.iter().find(|r| r.element == "b").unwrap();
+    assert_eq!((row.calls, row.packets), (200, 12_800));
+    let per_packet = row.cycles_per_packet.unwrap();
+    assert!((8192.0..16_384.0).contains(&per_packet), "{per_packet}");
+    // What is estimated from the timed calls, for all runs; rounded down.
+    let runs = worker.runs.get() as f64 / worker.timed_runs.get() as f64;
+    let estimate = (timed * MOST / 2) as f64 * runs - 1.0;
+    assert!((estimate..2.0 * estimate + 2.0).contains(&(row.cycles as f64)), "{} {estimate}", row.cycles);
+    // Each of the three elements counts less than twice the ticks that a run burns.
+    let all: u64 = rows.iter().map(|r| r.cycles + r.empty_cycles).sum();
+    assert!(all >= row.cycles && all < 7 * took, "{all} {took}");
+    t.end();
+}
