@@ -4,7 +4,7 @@ use crate::NodeId;
 use crate::element::Element;
 use crate::handlers::{Handler, Handlers};
 use crate::notify::Notifier;
-use crate::plan::{Plan, downstream};
+use crate::plan::{Homes, Plan, Queues, downstream};
 use crate::spec::Spec;
 use crate::tables::Tables;
 use crate::time::Clock;
@@ -71,6 +71,11 @@ pub trait Class: Send + Sync + Sized + 'static {
         None
     }
 
+    /// Queues of a device that it reads or sends by. Which worker has which is said when it is initialised.
+    fn queues(&self) -> Option<Queues> {
+        None
+    }
+
     /// True if the element may wait for the outside world for ever (a device, a socket), so that a router with
     /// nothing to do now is not finished.
     fn waits_for_outside(&self) -> bool {
@@ -118,8 +123,8 @@ pub struct Configure<'a> {
     pub outputs: usize,
     /// Number of workers.
     pub workers: usize,
-    /// The workers on which its task may run: all, or the one that it was bound to.
-    pub active: &'a [usize],
+    /// On how many workers its task may run: all of them, or one.
+    pub places: usize,
     /// Where to get ports.
     pub devices: &'a Arc<dyn Devices>,
     /// Where to find tables by name.
@@ -145,6 +150,8 @@ pub struct Initialize<'a> {
     pub(crate) node: NodeId,
     /// The graph.
     pub(crate) plan: &'a Plan,
+    /// Which worker runs what.
+    pub(crate) homes: &'a Homes,
     /// All class values, by element number.
     pub(crate) shared: &'a [Arc<dyn AnyShared>],
 }
@@ -153,6 +160,27 @@ impl Initialize<'_> {
     /// Another element's class value, if it is of class `C`.
     pub fn peer<C: Class>(&self, node: NodeId) -> Option<Arc<C>> {
         self.shared.get(node.index())?.clone().into_any().downcast().ok()
+    }
+
+    /// The one worker on which its task runs, if there is one.
+    pub fn home(&self) -> Option<usize> {
+        self.homes.task.get(self.node.index()).copied().flatten()
+    }
+
+    /// The workers of its [queues](Class::queues), by queue: for each that it reads, for at most as many as it sends by.
+    pub fn queue_workers(&self) -> &[usize] {
+        self.homes.queues.get(self.node.index()).map_or(&[], |q| q)
+    }
+
+    /// The workers that what it receives is for: of those of its path the ones that take what leaves by output 0.
+    pub fn share(&self) -> Vec<usize> {
+        let Some(share) = self.homes.share.get(self.node.index()) else { return Vec::new() };
+        let next = self.plan.connections.iter().find(|c| c.from == (self.node, 0)).map(|c| c.to.0);
+        let takers = share.workers().map(|worker| next.map_or(worker, |to| self.homes.taker(to, worker)));
+        let mut takers: Vec<usize> = takers.collect();
+        takers.sort_unstable();
+        takers.dedup();
+        takers
     }
 
     /// The elements that packets of an output may get to by push connections, nearest first.
@@ -250,6 +278,8 @@ pub trait AnyShared: Send + Sync + 'static {
     fn shares(&self) -> &[Share];
     /// See [`Class::names`].
     fn names(&self) -> Option<&Names>;
+    /// See [`Class::queues`].
+    fn queues(&self) -> Option<Queues>;
     /// See [`Class::waits_for_outside`].
     fn waits_for_outside(&self) -> bool;
     /// See [`Class::finish`].
@@ -296,6 +326,10 @@ impl<C: Class> AnyShared for C {
 
     fn names(&self) -> Option<&Names> {
         Class::names(self)
+    }
+
+    fn queues(&self) -> Option<Queues> {
+        Class::queues(self)
     }
 
     fn waits_for_outside(&self) -> bool {

@@ -31,7 +31,7 @@ pub use lang::args::{ArgError, Args, FromArg};
 pub use lang::{Diagnostic, Span, Text};
 pub use notify::{Listener, Notifier};
 pub use out::{Out, Up, Way};
-pub use plan::{Kind, Plan};
+pub use plan::{Kind, Plan, Queues};
 pub use router::{LossRow, NodeRow, Options, Router};
 pub use spec::{Phase, PortCounts, Processing, Spec, State};
 pub use tables::Tables;

@@ -265,24 +265,16 @@ impl Out<'_> {
     }
 
     /// Hands packets to the same element on another worker, where they leave by `output`. Used to spread packets of a
-    /// device over workers. What is behind an output that leads to one worker only goes there.
+    /// device over workers. What is behind an output that leads from that worker to another one goes there at once.
     pub fn emit_on(&mut self, worker: usize, output: usize, batch: Batch) {
         if batch.is_empty() {
             return;
         }
         match self.core.wire(&self.at.facts, output).target() {
-            Some(to) if worker != self.core.worker && !self.core.has_home(to) => {
+            Some(to) if worker != self.core.worker => {
                 self.core.hand_off(worker, Sent { to: to.local(), batch });
             }
             _ => self.core.emit(&self.at.facts, output, batch),
-        }
-    }
-
-    /// Hands packets to the same element on another worker, into its input `input`.
-    pub fn push_on(&mut self, worker: usize, input: usize, batch: Batch) {
-        if !batch.is_empty() {
-            let to = crate::wires::Target::new(self.node(), input);
-            self.core.hand_off(worker, Sent { to, batch });
         }
     }
 

@@ -160,6 +160,33 @@ fn packets_are_handed_to_the_home_of_an_element() {
 }
 
 #[test]
+fn packets_that_change_workers_are_counted_where_they_end_up() {
+    // Packets, by worker, of the element that one worker has a queue for, or two.
+    for (queues, want) in [(1, [40, 0]), (2, [20, 20])] {
+        let text = format!("Source(40) -> Spread -> p :: Pass -> k :: Taker({queues});");
+        let mut t = build(&text, 2, 8).unwrap();
+        t.run();
+        let at = |name: &str| {
+            let node = t.router.find(name).unwrap().index();
+            t.router.stats().iter().map(|w| w.nodes[node].packets()).collect::<Vec<_>>()
+        };
+        assert_eq!((at("p"), at("k")), (vec![20, 20], want.to_vec()));
+        assert_eq!(t.router.balance(), (40, 40, 0));
+        t.end();
+    }
+}
+
+#[test]
+fn elements_with_one_home_live_where_packets_come_from() {
+    // Movers are dealt out to the workers.
+    let text = "Source(0) -> a :: HomeSink; Source(0) -> Store(9) -> Mover -> Pass -> b :: HomeSink;
+        Source(0) -> Store(9) -> Mover -> Pass -> c :: HomeSink; Source(0) -> Store(9) -> Mover -> a;";
+    let t = build(text, 2, 8).unwrap();
+    assert_eq!(["a", "b", "c"].map(|name| t.read(&format!("{name}.home_thread"))), ["0", "0", "1"]);
+    t.end();
+}
+
+#[test]
 fn workers_on_threads_lose_nothing() {
     let mut t = build("Source(20000) -> Spread -> Pass -> s :: Sink;", 2, 32).unwrap();
     let engines = std::mem::take(&mut t.engines);
@@ -202,5 +229,36 @@ fn cycles_and_packets_are_accounted_per_element() {
     let source = rows.iter().find(|r| r.class == "Source").unwrap();
     assert_eq!((source.made, source.packets, source.empty_polls), (6400, 6400, 1));
     assert_eq!(t.router.balance(), (6400, 6400, 0));
+    t.end();
+}
+
+#[test]
+fn cycles_are_ticks_of_the_time_stamp_counter() {
+    // Timed calls of so many ticks or more are taken to be interrupted, so what is counted is between the half and the whole.
+    const MOST: u64 = 1 << 20;
+    let mut t = build(&format!("Source(12800) -> b :: Burn({}) -> Sink;", MOST / 2), 1, 64).unwrap();
+    let began = epoch::tsc();
+    t.run();
+    let took = epoch::tsc() - began;
+    let worker = &t.router.stats()[0];
+    let b = &worker.nodes[t.router.find("b").unwrap().index()];
+    let timed = b.timed_calls.get();
+    if timed == 0 {
+        println!("skipped: all calls that were timed were interrupted");
+        return t.end();
+    }
+    assert!((timed * MOST / 2..timed * MOST).contains(&b.timed_cycles.get()));
+    let rows = t.router.node_rows();
+    let row = rows.iter().find(|r| r.element == "b").unwrap();
+    assert_eq!((row.calls, row.packets), (200, 12_800));
+    let per_packet = row.cycles_per_packet.unwrap();
+    assert!((8192.0..16_384.0).contains(&per_packet), "{per_packet}");
+    // What is estimated from the timed calls, for all runs; rounded down.
+    let runs = worker.runs.get() as f64 / worker.timed_runs.get() as f64;
+    let estimate = (timed * MOST / 2) as f64 * runs - 1.0;
+    assert!((estimate..2.0 * estimate + 2.0).contains(&(row.cycles as f64)), "{} {estimate}", row.cycles);
+    // Each of the three elements counts less than twice the ticks that a run burns.
+    let all: u64 = rows.iter().map(|r| r.cycles + r.empty_cycles).sum();
+    assert!(all >= row.cycles && all < 7 * took, "{all} {took}");
     t.end();
 }

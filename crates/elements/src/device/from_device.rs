@@ -36,7 +36,7 @@
 use super::from_dpdk_device::queue_arguments;
 use super::keywords::{ignore, refuse};
 use super::rx::{LOSSES_IP, LocalRx, RxPort, RxWish, rx_handlers};
-use graph::{Args, Class, ConfigErrors, Configure, Handlers, Initialize, LocalCx, Spec};
+use graph::{Args, Class, ConfigErrors, Configure, Handlers, Initialize, LocalCx, Queues, Spec};
 use io::Claim;
 use packet::Batch;
 use std::sync::Arc;
@@ -102,6 +102,10 @@ impl Class for FromDevice {
 
     fn initialize(&self, cx: &Initialize<'_>) -> Result<(), ConfigErrors> {
         self.rx.open(cx)
+    }
+
+    fn queues(&self) -> Option<Queues> {
+        Some(self.rx.queues())
     }
 
     fn local(self: &Arc<Self>, cx: &LocalCx) -> LocalRx {

@@ -25,6 +25,10 @@
 //! Every worker reads queues of its own. If the device has fewer queues than there are workers, those that have a
 //! queue spread the packets over all of them by flow: addresses, protocol and ports. The order within a flow stays.
 //!
+//! Several paths that have no element in common, each from devices with fewer queues than there are workers, get workers
+//! of their own instead: with as many paths as workers each is on one worker from end to end. A path with an element that
+//! `StaticThreadSched` binds is left as it is.
+//!
 //! # Handlers
 //! | name | | |
 //! |---|---|---|
@@ -55,7 +59,7 @@
 
 use super::keywords::ignore;
 use super::rx::{LOSSES, LocalRx, RxPort, RxWish, rx_handlers};
-use graph::{Args, Class, ConfigErrors, Configure, Handlers, Initialize, LocalCx, Span, Spec};
+use graph::{Args, Class, ConfigErrors, Configure, Handlers, Initialize, LocalCx, Queues, Span, Spec};
 use io::Claim;
 use packet::Batch;
 use std::sync::Arc;
@@ -141,6 +145,10 @@ impl Class for FromDpdkDevice {
 
     fn initialize(&self, cx: &Initialize<'_>) -> Result<(), ConfigErrors> {
         self.rx.open(cx)
+    }
+
+    fn queues(&self) -> Option<Queues> {
+        Some(self.rx.queues())
     }
 
     fn local(self: &Arc<Self>, cx: &LocalCx) -> LocalRx {

@@ -1,14 +1,15 @@
 //! Receiving: what `FromDPDKDevice` and `FromDevice` have in common.
 //!
-//! Queue number q belongs to the q-th of the element's workers. If the device has fewer queues than there are workers,
-//! those that have one spread what they receive over all.
+//! The plan says which worker has which queue. If there are fewer queues than workers that the packets are for, those that
+//! have one spread what they receive over all of these.
 
 use super::facts::{port_handlers, stat_handler};
 use super::force_ip::mark_ip;
 use super::steer::Steer;
 use epoch::{Count, PerWorker, WorkerCell};
 use graph::{
-    Class, ConfigErrors, Configure, Cx, Element, Handlers, Initialize, LocalCx, Loss, Out, Span, Up, value,
+    Class, ConfigErrors, Configure, Cx, Element, Handlers, Initialize, LocalCx, Loss, Out, Queues, Span, Up,
+    value,
 };
 use io::pcap::LinkType;
 use io::{Claim, Devices, Port, Received, RxQueue};
@@ -48,11 +49,20 @@ pub struct RxWish {
     pub may_be_later: bool,
 }
 
+/// Who reads what.
+#[derive(Debug, Default)]
+struct Places {
+    /// The worker of each queue.
+    queues: Vec<usize>,
+    /// The workers that the packets are for.
+    share: Vec<usize>,
+}
+
 /// A device from which packets are received.
 pub struct RxPort {
     wish: RxWish,
     queues: u16,
-    workers: Vec<usize>,
+    places: OnceLock<Places>,
     active: AtomicBool,
     counts: PerWorker<Count>,
     /// What the device had received when its bytes were last reset.
@@ -76,7 +86,7 @@ fn queues(wish: &RxWish, cx: &Configure<'_>) -> Result<u16, ConfigErrors> {
     let (device, span) = (wish.device.0.as_str(), wish.device.1);
     let limits = cx.devices.limits(device).map_err(|e| ConfigErrors::open(span, e))?;
     let left = limits.rx_queues.saturating_sub(wish.first_queue);
-    let workers = u16::try_from(cx.active.len()).unwrap_or(u16::MAX).max(1);
+    let workers = u16::try_from(cx.places).unwrap_or(u16::MAX).max(1);
     let queues = wish.queues.map_or(workers.min(left), |(n, _)| n);
     if queues == 0 || queues > left {
         let span = wish.queues.map_or(span, |(_, s)| s);
@@ -103,7 +113,7 @@ impl RxPort {
             active: AtomicBool::new(wish.active),
             wish,
             queues,
-            workers: cx.active.to_vec(),
+            places: OnceLock::new(),
             counts: PerWorker::new(cx.workers),
             bytes_base: AtomicU64::new(0),
             port: OnceLock::new(),
@@ -119,6 +129,8 @@ impl RxPort {
     /// If one is taken already.
     pub fn open(&self, cx: &Initialize<'_>) -> Result<(), ConfigErrors> {
         let (device, span) = (self.wish.device.0.as_str(), self.wish.device.1);
+        // Opened once.
+        let _ = self.places.set(Places { queues: cx.queue_workers().to_vec(), share: cx.share() });
         if self.later.is_some() {
             return Ok(());
         }
@@ -144,17 +156,26 @@ impl RxPort {
     fn take(&self, port: Arc<dyn Port>) -> Result<(), String> {
         let device = port.name().to_owned();
         let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
-        for i in 0..self.queues {
-            let queue = self.wish.first_queue + i;
+        let workers = self.places.get().map_or(&[][..], |p| &p.queues);
+        for (queue, worker) in (self.wish.first_queue..).zip(workers) {
             let Some(rx) = port.take_rx(queue) else {
                 return Err(format!("receive queue {queue} of '{device}' is read by another element"));
             };
-            let worker = self.workers.get(usize::from(i) % self.workers.len().max(1)).copied().unwrap_or(0);
-            waiting.push((worker, rx));
+            waiting.push((*worker, rx));
         }
         // The lock is held, and who comes second finds no queue.
         let _ = self.port.set(port);
         Ok(())
+    }
+
+    /// For [`Class::queues`].
+    pub fn queues(&self) -> Queues {
+        Queues::Receive(self.queues.into())
+    }
+
+    /// The workers that the packets are for.
+    fn share(&self) -> &[usize] {
+        self.places.get().map_or(&[], |p| &p.share)
     }
 
     /// The part of one worker.
@@ -213,7 +234,7 @@ pub fn rx_handlers<C: Class + AsRef<RxPort>>(h: &mut Handlers<C>) {
         cx.wake();
         Ok(())
     });
-    h.read("nb_workers", |c| c.as_ref().workers.len().to_string());
+    h.read("nb_workers", |c| c.as_ref().share().len().to_string());
     stat_handler(h, "hw_count", port, |s| s.rx_packets);
     stat_handler(h, "hw_bytes", port, |s| s.rx_bytes);
     stat_handler(h, "hw_dropped", port, |s| s.rx_missed + s.rx_no_buffer);
@@ -258,8 +279,8 @@ impl LocalRx {
         let mut waiting = shared.waiting.lock().unwrap_or_else(PoisonError::into_inner);
         let mine = waiting.extract_if(.., |(of, _)| *of == worker);
         self.queues.extend(mine.map(|(_, rx)| Queue { rx, seen: Vec::new() }));
-        if !self.queues.is_empty() && usize::from(shared.queues) < shared.workers.len() {
-            self.steer = Some(Steer::new(&shared.workers));
+        if !self.queues.is_empty() && usize::from(shared.queues) < shared.share().len() {
+            self.steer = Some(Steer::new(shared.share()));
             self.plain = false;
         }
         self.mac = shared.port.get().and_then(|port| port.mac());

@@ -31,7 +31,8 @@
 use super::keywords::ignore;
 use super::tx::{Sender, TxPort, TxWish, tx_handlers};
 use graph::{
-    Args, Class, ConfigErrors, Configure, Cx, Element, Handlers, Initialize, LocalCx, Out, Spec, State, Up,
+    Args, Class, ConfigErrors, Configure, Cx, Element, Handlers, Initialize, LocalCx, Out, Queues, Spec,
+    State, Up,
 };
 use io::Claim;
 use packet::Batch;
@@ -74,6 +75,10 @@ impl Class for ToDevice {
 
     fn initialize(&self, cx: &Initialize<'_>) -> Result<(), ConfigErrors> {
         self.tx.open(cx)
+    }
+
+    fn queues(&self) -> Option<Queues> {
+        Some(self.tx.queues())
     }
 
     fn local(self: &Arc<Self>, cx: &LocalCx) -> LocalToDevice {

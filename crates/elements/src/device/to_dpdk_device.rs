@@ -20,7 +20,8 @@
 //! One push input.
 //!
 //! # Workers
-//! Every worker sends by a queue of its own. If the device has fewer queues than there are workers, the others hand
+//! Every worker sends by a queue of its own. If the device has fewer queues than there are workers, those workers have
+//! them to which packets for it may come, and of these the ones that send for the fewest other devices; the others hand
 //! their packets over.
 //!
 //! # Handlers
@@ -50,7 +51,7 @@ use super::keywords::ignore;
 use super::tx::{LOSSES, NO_DEVICE, Sender, TxPort, TxWish, tx_handlers};
 use graph::{
     ArgError, Args, Class, ConfigErrors, Configure, Cx, Element, FromArg, Handlers, Initialize, LocalCx,
-    Nanos, Out, Spec, Text, Up,
+    Nanos, Out, Queues, Spec, Text, Up,
 };
 use io::Claim;
 use packet::Batch;
@@ -92,7 +93,6 @@ impl FromArg for Wait {
 pub struct LocalToDpdkDevice {
     burst: usize,
     sender: Option<Sender>,
-    owner: usize,
     /// When what waits for more is sent at the latest.
     due: Option<Nanos>,
     shared: Arc<ToDpdkDevice>,
@@ -129,14 +129,12 @@ impl Class for ToDpdkDevice {
         self.tx.open(cx)
     }
 
+    fn queues(&self) -> Option<Queues> {
+        Some(self.tx.queues())
+    }
+
     fn local(self: &Arc<Self>, cx: &LocalCx) -> LocalToDpdkDevice {
-        LocalToDpdkDevice {
-            sender: self.tx.sender(cx),
-            owner: self.tx.owner(cx.worker),
-            burst: self.burst,
-            due: None,
-            shared: self.clone(),
-        }
+        LocalToDpdkDevice { sender: self.tx.sender(cx), burst: self.burst, due: None, shared: self.clone() }
     }
 
     fn handlers(h: &mut Handlers<ToDpdkDevice>) {
@@ -153,10 +151,8 @@ impl LocalToDpdkDevice {
             self.sender = self.shared.tx.attached(cx.worker);
         }
         let Some(sender) = &mut self.sender else {
-            return match self.owner == cx.worker {
-                true => out.lose_all(batch, NO_DEVICE),
-                false => out.push_on(self.owner, 0, batch),
-            };
+            // The plan leads packets to workers with a queue, so there is no device yet.
+            return out.lose_all(batch, NO_DEVICE);
         };
         sender.add(batch);
         if sender.len() >= self.burst {

@@ -3,7 +3,7 @@
 use super::facts::{port_handlers, stat_handler};
 use super::rx::{LATER, attachable, count_of};
 use epoch::{Count, PerWorker, WorkerCell};
-use graph::{Class, ConfigErrors, Configure, Handlers, Initialize, LocalCx, Loss, Out, Span};
+use graph::{Class, ConfigErrors, Configure, Handlers, Initialize, LocalCx, Loss, Out, Queues, Span};
 use io::{Claim, Devices, Port, Sent, TxQueue};
 use packet::Batch;
 use std::collections::VecDeque;
@@ -38,8 +38,10 @@ pub struct TxWish {
 pub struct TxPort {
     device: (String, Span),
     first_queue: u16,
+    /// Queues that were claimed.
+    queues: u16,
     /// The workers that have a queue, by queue.
-    owners: Vec<usize>,
+    owners: OnceLock<Vec<usize>>,
     counts: PerWorker<Count>,
     dropped: PerWorker<Count>,
     /// What the device had sent when its bytes were last reset.
@@ -51,12 +53,12 @@ pub struct TxPort {
     later: Option<Arc<dyn Devices>>,
 }
 
-/// Claims a device, and says which worker has which queue.
-fn owners(wish: &TxWish, cx: &Configure<'_>) -> Result<Vec<usize>, ConfigErrors> {
+/// Claims a device, and says how many of its queues are used.
+fn queues(wish: &TxWish, cx: &Configure<'_>) -> Result<u16, ConfigErrors> {
     let (device, span) = (wish.device.0.as_str(), wish.device.1);
     let limits = cx.devices.limits(device).map_err(|e| ConfigErrors::open(span, e))?;
     let left = limits.tx_queues.saturating_sub(wish.first_queue);
-    let workers = u16::try_from(cx.active.len()).unwrap_or(u16::MAX).max(1);
+    let workers = u16::try_from(cx.places).unwrap_or(u16::MAX).max(1);
     let queues = wish.queues.map_or(workers.min(left), |(n, _)| n);
     if queues == 0 || queues > left {
         let span = wish.queues.map_or(span, |(_, s)| s);
@@ -64,11 +66,10 @@ fn owners(wish: &TxWish, cx: &Configure<'_>) -> Result<Vec<usize>, ConfigErrors>
         return Err(ConfigErrors::new(span, format!("device '{device}' has {has}")));
     }
     // More queues than workers are of no use: a queue has one owner.
-    let owners: Vec<usize> = cx.active.iter().copied().take(usize::from(queues)).collect();
-    let used = u16::try_from(owners.len()).unwrap_or(queues);
+    let used = queues.min(workers);
     let claim = Claim { tx_queues: wish.first_queue + used, ..wish.claim };
     cx.devices.claim(device, claim).map_err(|e| ConfigErrors::open(span, e))?;
-    Ok(owners)
+    Ok(used)
 }
 
 impl TxPort {
@@ -78,11 +79,12 @@ impl TxPort {
     /// If there is no such device or it has too few queues.
     pub fn claim(wish: TxWish, cx: &Configure<'_>) -> Result<Arc<TxPort>, ConfigErrors> {
         let is_later = wish.may_be_later && wish.device.0 == LATER;
-        let owners = if is_later { cx.active.iter().copied().take(1).collect() } else { owners(&wish, cx)? };
+        let queues = if is_later { 1 } else { queues(&wish, cx)? };
         Ok(Arc::new(TxPort {
             device: wish.device,
             first_queue: wish.first_queue,
-            owners,
+            queues,
+            owners: OnceLock::new(),
             counts: PerWorker::new(cx.workers),
             dropped: PerWorker::new(cx.workers),
             bytes_base: AtomicU64::new(0),
@@ -98,6 +100,8 @@ impl TxPort {
     /// If one is taken already.
     pub fn open(&self, cx: &Initialize<'_>) -> Result<(), ConfigErrors> {
         let (device, span) = (self.device.0.as_str(), self.device.1);
+        // Opened once.
+        let _ = self.owners.set(cx.queue_workers().to_vec());
         if self.later.is_some() {
             return Ok(());
         }
@@ -123,7 +127,7 @@ impl TxPort {
     fn take(&self, port: Arc<dyn Port>) -> Result<(), String> {
         let device = port.name().to_owned();
         let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
-        for (queue, worker) in (self.first_queue..).zip(&self.owners) {
+        for (queue, worker) in (self.first_queue..).zip(self.owners.get().into_iter().flatten()) {
             let Some(tx) = port.take_tx(queue) else {
                 return Err(format!(
                     "transmit queue {queue} of '{device}' is used by another element: let all paths to it lead \
@@ -156,9 +160,9 @@ impl TxPort {
         Some(Sender { shared: self.clone(), worker, queue, count, held: VecDeque::new(), len: 0 })
     }
 
-    /// The worker that sends for this one.
-    pub fn owner(&self, worker: usize) -> usize {
-        self.owners.get(worker % self.owners.len().max(1)).copied().unwrap_or(0)
+    /// For [`Class::queues`].
+    pub fn queues(&self) -> Queues {
+        Queues::Send(self.queues.into())
     }
 
     fn device_bytes(&self) -> u64 {

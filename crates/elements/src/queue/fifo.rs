@@ -37,8 +37,8 @@
 use super::store::Store;
 use epoch::{Count, PerWorker};
 use graph::{
-    Args, Class, ConfigErrors, Configure, Cx, Element, Handlers, LocalCx, Loss, Notifier, Out, Spec, State,
-    Up, value,
+    Args, Class, ConfigErrors, Configure, Cx, Element, Handlers, Initialize, LocalCx, Loss, Notifier, Out,
+    Spec, State, Up, value,
 };
 use packet::{Batch, Packet};
 use rtrb::{Consumer, Producer, RingBuffer};
@@ -57,11 +57,12 @@ pub struct Queue {
     drops: PerWorker<Count>,
     highwater: AtomicUsize,
     reset: AtomicBool,
+    workers: usize,
     roads: Mutex<Roads>,
 }
 
 /// Ring ends not handed out yet, by pushing worker.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct Roads {
     producers: Vec<Option<Producer<Packet>>>,
     consumers: Vec<Consumer<Packet>>,
@@ -92,23 +93,27 @@ impl Class for Queue {
             args.error("CAPACITY", format!("out of range, bound {MAX_CAPACITY}"));
         }
         args.finish()?;
-        let mut roads = Roads { producers: Vec::new(), consumers: Vec::new() };
-        for worker in 0..cx.workers {
-            let home = cx.active.first() == Some(&worker);
-            roads.producers.push((!home).then(|| {
-                let (producer, consumer) = RingBuffer::new(capacity.max(1));
-                roads.consumers.push(consumer);
-                producer
-            }));
-        }
         let notifier = Notifier::with_full(capacity);
         Ok(Queue {
             notifier: Arc::new(if cx.workers == 1 { notifier.of_one_worker() } else { notifier }),
             drops: PerWorker::new(cx.workers),
             highwater: AtomicUsize::new(0),
             reset: AtomicBool::new(false),
-            roads: Mutex::new(roads),
+            workers: cx.workers,
+            roads: Mutex::default(),
         })
+    }
+
+    fn initialize(&self, cx: &Initialize<'_>) -> Result<(), ConfigErrors> {
+        let home = cx.home().unwrap_or(0);
+        let mut roads = self.roads();
+        for worker in 0..self.workers {
+            let road = (worker != home).then(|| RingBuffer::new(self.notifier.capacity().max(1)));
+            let (producer, consumer) = road.unzip();
+            roads.producers.push(producer);
+            roads.consumers.extend(consumer);
+        }
+        Ok(())
     }
 
     fn local(self: &Arc<Self>, cx: &LocalCx) -> LocalQueue {

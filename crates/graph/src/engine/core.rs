@@ -7,6 +7,7 @@ use crate::engine::stats::{ENGINE_LOSSES, NodeFacts, NodeStats, WorkerStats};
 use crate::engine::timers::Timers;
 use crate::notify::{Listener, Notifier};
 use crate::out::{PackedWay, Way};
+use crate::plan::taker;
 use crate::time::Nanos;
 use crate::wires::{Target, Wire, Wires};
 use epoch::tsc;
@@ -78,8 +79,8 @@ pub struct Core {
     /// Number of own loss reasons of each element.
     pub own_losses: Arc<[usize]>,
     pub storages: Arc<[Storages]>,
-    /// The one worker that a node's packets must be handed to, if there is one.
-    pub home: Arc<[Option<usize>]>,
+    /// By node and worker, who takes the packets that the worker has for the node; `None` = itself.
+    pub takers: Arc<[Option<Arc<[usize]>>]>,
     /// Which elements' tasks live on this worker.
     pub active: Box<[bool]>,
     pub timers: Timers,
@@ -98,7 +99,7 @@ impl Core {
             stats,
             own_losses,
             storages: Arc::new([]),
-            home: Arc::new([]),
+            takers: Arc::new([]),
             active: Box::new([]),
             running: NOBODY,
             again: false,
@@ -157,21 +158,14 @@ impl Core {
     fn send_otherwise(&mut self, wire: Wire, node: NodeId, batch: Batch) {
         match wire.target() {
             None => self.lose_engine(node, batch, UNCONNECTED),
-            Some(to) if to.is_remote() => self.hand_off(self.home_of(to), Sent { to: to.local(), batch }),
+            Some(to) if to.is_remote() => self.hand_off(self.worker, Sent { to: to.local(), batch }),
             Some(to) => self.stack.push(Sent { to, batch }),
         }
     }
 
-    fn home_of(&self, to: Target) -> usize {
-        self.home.get(to.node().index()).copied().flatten().unwrap_or(self.worker)
-    }
-
-    /// True if packets for this element must be on one particular worker.
-    pub fn has_home(&self, to: Target) -> bool {
-        self.home.get(to.node().index()).copied().flatten().is_some()
-    }
-
+    /// Hands a batch to whoever takes it from `worker`.
     pub fn hand_off(&mut self, worker: usize, sent: Sent) {
+        let worker = taker(&self.takers, sent.to.node(), worker);
         let Some(Some(road)) = self.roads.get_mut(worker) else {
             // To this worker itself, or to one that does not exist: stays here.
             return self.stack.push(sent);

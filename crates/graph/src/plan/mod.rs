@@ -3,8 +3,11 @@
 
 mod flow;
 mod homes;
+mod paths;
 mod ports;
 mod processing;
+mod queues;
+mod reach;
 mod stranger;
 
 use crate::NodeId;
@@ -13,7 +16,8 @@ use crate::spec::{PortCounts, Spec};
 use lang::{Diagnostic, Flat, Span};
 
 pub use flow::{downstream, downstream_storages, upstream_storages};
-pub use homes::{Homes, assign_homes};
+pub use homes::{Groups, Homes, assign_homes, taker};
+pub use queues::Queues;
 
 /// Push or pull, decided.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -4,7 +4,7 @@ use super::Options;
 use crate::NodeId;
 use crate::class::{AnyShared, ConfigErrors, Configure, Initialize};
 use crate::engine::tasks::DEFAULT_TICKETS;
-use crate::plan::{Homes, Plan, assign_homes};
+use crate::plan::{Groups, Homes, Plan, Queues, assign_homes};
 use crate::spec::Phase;
 use io::Devices;
 use lang::args::{Args, Names, names_by_scope};
@@ -28,26 +28,23 @@ pub(super) fn configure(plan: &Plan, flat: &Flat, options: &Options) -> Result<C
     let mut shared: Vec<Option<Arc<dyn AnyShared>>> = vec![None; plan.nodes.len()];
     let mut errors = Vec::new();
     let workers = options.workers.max(1);
-    let free = Homes { task: vec![None; plan.nodes.len()], packets: Vec::new() };
     let step = Step { plan, flat, options };
-    step.configure(Phase::Info, &free, &[], &mut shared, &mut errors);
+    let unbound = Groups::new(plan, &[], &mut errors);
+    step.configure(Phase::Info, &unbound, &[], &mut shared, &mut errors);
     let bound = placements(plan, flat, &shared, workers, &mut errors);
     let tickets = tickets(plan, flat, &shared, &mut errors);
-    let homes = match assign_homes(plan, workers, &bound) {
-        Ok(homes) => homes,
-        Err(more) => {
-            errors.extend(more);
-            free
-        }
-    };
+    let groups = Groups::new(plan, &bound, &mut errors);
     let defined = shared.iter().enumerate().filter_map(|(i, s)| Some((i, s.as_ref()?.names()?)));
     let names = names_by_scope(flat, defined);
-    step.configure(Phase::Normal, &homes, &names, &mut shared, &mut errors);
+    step.configure(Phase::Normal, &groups, &names, &mut shared, &mut errors);
     // Elements of unknown classes have no value.
     if lang::has_errors(&errors) || shared.iter().any(Option::is_none) {
         return Err(errors);
     }
-    Ok(Configured { shared: shared.into_iter().flatten().collect(), homes, tickets, warnings: errors })
+    let shared: Vec<Arc<dyn AnyShared>> = shared.into_iter().flatten().collect();
+    let queues: Vec<Option<Queues>> = shared.iter().map(|s| s.queues()).collect();
+    let homes = assign_homes(plan, workers, &groups, &queues);
+    Ok(Configured { shared, homes, tickets, warnings: errors })
 }
 
 /// What all elements are configured by.
@@ -61,7 +58,7 @@ impl Step<'_> {
     fn configure(
         &self,
         phase: Phase,
-        homes: &Homes,
+        groups: &Groups,
         names: &[Option<Arc<Names>>],
         shared: &mut [Option<Arc<dyn AnyShared>>],
         errors: &mut Vec<Diagnostic>,
@@ -75,7 +72,7 @@ impl Step<'_> {
                 inputs: node.inputs.len(),
                 outputs: node.outputs.len(),
                 workers,
-                active: &homes.active(id, workers),
+                places: if groups.is_lone(plan, id) { 1 } else { workers },
                 devices: &options.devices,
                 tables: &options.tables,
                 burst: options.burst,
@@ -182,6 +179,7 @@ pub(super) fn initialize(
     plan: &Plan,
     flat: &Flat,
     shared: &[Arc<dyn AnyShared>],
+    homes: &Homes,
     devices: &Arc<dyn Devices>,
 ) -> Result<(), Vec<Diagnostic>> {
     if let Err(e) = devices.start() {
@@ -192,7 +190,9 @@ pub(super) fn initialize(
         }
         return Err(vec![d]);
     }
-    each(plan, flat, |node| shared[node.index()].initialize(&Initialize { devices, node, plan, shared }))
+    each(plan, flat, |node| {
+        shared[node.index()].initialize(&Initialize { devices, node, plan, homes, shared })
+    })
 }
 
 /// Lets elements open their files.

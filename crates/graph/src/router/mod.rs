@@ -77,7 +77,7 @@ fn wires(plan: &Plan, homes: &Homes, worker: usize) -> Wires {
     for c in &plan.connections {
         match plan.kind(c) {
             Kind::Push => {
-                let remote = homes.packets[c.to.0.index()].is_some_and(|home| home != worker);
+                let remote = homes.taker(c.to.0, worker) != worker;
                 wires.connect_push(c.from.0, c.from.1, Target::new(c.to.0, c.to.1), remote);
             }
             Kind::Pull => wires.connect_pull(c.to.0, c.to.1, Target::new(c.from.0, c.from.1)),
@@ -107,7 +107,7 @@ impl Router {
         let plan = Plan::new(&flat, classes)?;
         let workers = options.workers.max(1);
         let Configured { shared, homes, tickets, warnings } = configure(&plan, &flat, options)?;
-        initialize(&plan, &flat, &shared, &options.devices)?;
+        initialize(&plan, &flat, &shared, &homes, &options.devices)?;
         open(&plan, &flat, &shared)?;
         let storages = connect_storages(&plan, &shared, &homes, workers);
         let wires: Vec<Wires> = (0..workers).map(|worker| wires(&plan, &homes, worker)).collect();
@@ -137,8 +137,9 @@ impl Router {
     pub fn check(plan: &Plan, flat: &Flat, options: &Options) -> Vec<Diagnostic> {
         match configure(plan, flat, options) {
             Err(found) => found,
-            Ok(Configured { shared, mut warnings, .. }) => {
-                warnings.extend(initialize(plan, flat, &shared, &options.devices).err().unwrap_or_default());
+            Ok(Configured { shared, homes, mut warnings, .. }) => {
+                let found = initialize(plan, flat, &shared, &homes, &options.devices);
+                warnings.extend(found.err().unwrap_or_default());
                 warnings
             }
         }
@@ -202,7 +203,7 @@ impl Router {
         let mut core =
             Core::new(worker, self.wires[worker].clone(), self.stats[worker].clone(), losses.into());
         core.storages = self.storages.clone();
-        core.home = self.homes.packets.clone().into();
+        core.takers = self.homes.packets.clone().into();
         core.active = active.into();
         core.roads = roads;
         core.mailboxes = self.mailboxes.clone();

@@ -1,6 +1,8 @@
 //! A handful of tiny classes, and a way to run texts with them.
 #![allow(dead_code, missing_docs, clippy::unwrap_used, reason = "test code: each program uses a part")]
 
+mod burn;
+mod queues;
 mod splits;
 
 use graph::{
@@ -14,6 +16,8 @@ use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Mutex};
 
+use burn::Burn;
+use queues::Taker;
 use splits::{Aim, Fork, Spread};
 
 pub static CLASSES: ClassTable = ClassTable {
@@ -30,6 +34,8 @@ pub static CLASSES: ClassTable = ClassTable {
         &of::<Ticker>(),
         &of::<HomeSink>(),
         &of::<Spread>(),
+        &of::<Burn>(),
+        &of::<Taker>(),
     ]],
     aliases: &[],
 };
