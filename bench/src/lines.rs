@@ -136,6 +136,8 @@ impl Lines {
         }
         for (what, count, target) in absent(group, found) {
             self.tally.absent += count;
+            // What a program said is above.
+            let why = why.lines().next().unwrap_or_default();
             eprintln!("{:<18} {what} ({count} × {target}): not measured here: {why}", group.name());
             self.add(&json!({
                 "schema": "routebricks.bench-value/1", "group": group.name(), "what": what, "target": target,

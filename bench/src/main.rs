@@ -248,10 +248,10 @@ fn values(
     };
     for &group in Group::value_variants().iter().filter(|&&group| wanted(args, group)) {
         let Some(found) = measure(group) else { continue };
-        lines.values(group, found.as_deref().map_err(String::as_str))?;
         if program::interrupted() {
             return Err("interrupted".to_owned());
         }
+        lines.values(group, found.as_deref().map_err(String::as_str))?;
     }
     Ok(())
 }
