@@ -12,7 +12,8 @@ pub struct Lane {
     pub source: Namespace,
     /// Forwards from [`INNER`] to [`OUTER`].
     pub router: Namespace,
-    sink: Namespace,
+    /// Frames end here, at [`SINK`].
+    pub sink: Namespace,
 }
 
 /// The source's interface.
@@ -21,7 +22,8 @@ pub const SOURCE: &str = "src0";
 pub const INNER: &str = "in0";
 /// The router's interface towards the sink.
 pub const OUTER: &str = "out0";
-const SINK: &str = "dst0";
+/// The sink's interface.
+pub const SINK: &str = "dst0";
 
 /// Hardware address of the router's interface towards the source: the one in the frames of traces.
 pub const INNER_MAC: Mac = Mac([2, 0, 0, 0, 0, 2]);

@@ -12,12 +12,14 @@
 //! One JSON line for each figure goes to the standard output and into `target/bench/figures.jsonl`, a table to the
 //! standard error, a page with plots into `target/bench/report.html`. The exit code is 0 if every target was met.
 
+mod accounting;
 mod cluster;
 mod cores;
 mod duet;
 mod figure;
 mod huge_pages;
 mod lane;
+mod lines;
 mod lookups;
 mod ndr;
 mod others;
@@ -37,18 +39,16 @@ mod value;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use figure::Spread;
 use huge_pages::Memory;
+use lines::Lines;
 use pairs::{Bench, MEMORY, Patience};
 use plan::{Group, Plan, plans};
 use program::INTERRUPTED;
 use signal_hook::consts::{SIGINT, SIGTERM};
-use std::fs::{self, File};
-use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
 use trace::Table;
 use trace6::Table6;
-use value::Measured;
 
 /// Cycles per packet of the router and of dpdk-testpmd, in turn, on the same ports and cores
 #[derive(Debug, Parser)]
@@ -166,7 +166,7 @@ fn measure(args: &MeasureArgs) -> Result<bool, String> {
         folder: folder.path(),
         root,
     };
-    let mut lines = Lines::create(args, root)?;
+    let mut lines = Lines::create(&out(args, root))?;
     eprintln!(
         "{} prefixes ({}), {}, core {}; TSC cycles per packet: median (lowest–highest)\n{}",
         bench.table.len(),
@@ -175,25 +175,9 @@ fn measure(args: &MeasureArgs) -> Result<bool, String> {
         bench.cores.first().copied().unwrap_or_default(),
         figure::header()
     );
-    let mut good = true;
-    let mut one_worker = None;
-    for plan in chosen(args) {
-        if plan.workers > bench.cores.len() {
-            eprintln!("{:<18} left out: it needs {} processors", plan.name(), plan.workers);
-            continue;
-        }
-        let (figure, arrangement) = bench.figure(&plan, patience(args, &plan))?;
-        eprintln!("{}", figure.row());
-        lines.add(&figure.json(&arrangement).to_string())?;
-        good &= !figure.missed();
-        if plan.group == Group::Workers && !args.self_check {
-            let pair = one_worker.replace(figure.clone());
-            let found = pair.map_or(Vec::new(), |one| figure::speed_up(&one, &figure));
-            good &= lines.values(&found)?;
-        }
-    }
+    figures(args, &bench, &mut lines)?;
     if !args.self_check {
-        good &= values(args, &bench, source.as_deref(), &mut lines)?;
+        values(args, &bench, source.as_deref(), &mut lines)?;
     }
     if wanted(args, Group::Others) && !args.self_check {
         for row in others::measure_all(&bench, others_patience(args)) {
@@ -201,53 +185,75 @@ fn measure(args: &MeasureArgs) -> Result<bool, String> {
             let cycles = Spread::from_json(&row["tsc_cycles_per_packet"]);
             let cost = cycles.map_or_else(String::new, |c| format!("{:>22.1}", c.median));
             eprintln!("{:<18} {cost} {}", text("program"), text("status"));
-            lines.add(&row.to_string())?;
+            lines.add(&row)?;
         }
     }
-    lines.report()?;
-    Ok(good || args.no_verdict)
+    Ok(lines.end()? || args.no_verdict)
+}
+
+/// Figures and sweeps beside testpmd.
+fn figures(args: &MeasureArgs, bench: &Bench<'_>, lines: &mut Lines) -> Result<(), String> {
+    let (mut one_worker, mut speed_up) = (None, Vec::new());
+    let chosen = chosen(args);
+    for plan in &chosen {
+        if plan.workers > bench.cores.len() {
+            eprintln!("{:<18} left out: it needs {} processors", plan.name(), plan.workers);
+            continue;
+        }
+        let (figure, arrangement) = bench.figure(plan, patience(args, plan))?;
+        lines.figure(&figure, &arrangement)?;
+        if plan.group == Group::Workers {
+            if let Some(one) = one_worker.replace(figure.clone()) {
+                speed_up = figure::speed_up(&one, &figure);
+            }
+        }
+    }
+    if args.self_check || !chosen.iter().any(|plan| plan.group == Group::Workers) {
+        return Ok(());
+    }
+    let found = if speed_up.is_empty() { Err("it needs 2 processors") } else { Ok(&speed_up[..]) };
+    lines.values(Group::Workers, found)
 }
 
 fn wanted(args: &MeasureArgs, group: Group) -> bool {
     args.groups.is_empty() || args.groups.contains(&group)
 }
 
-/// Figures that are no ratio to testpmd's cycles; true if none missed its target. What cannot be measured here is said
-/// and left out.
+/// Figures that are no ratio to testpmd's cycles. What cannot be measured here is said and left out.
 fn values(
     args: &MeasureArgs,
     bench: &Bench<'_>,
     table: Option<&Path>,
     lines: &mut Lines,
-) -> Result<bool, String> {
+) -> Result<(), String> {
     let wish = lookups::Wish {
         root: bench.root,
         table,
         core: bench.cores.first().copied().unwrap_or_default(),
         lpm: args.full,
     };
-    let measure = |group| match group {
-        Group::Batching => paced::batching(bench, sweep_patience(args)),
-        Group::Load => paced::load(bench, sweep_patience(args)),
-        Group::Latency => paced::latency(bench, others_patience(args)),
-        Group::Cores => cores::measure_all(bench, others_patience(args)),
-        Group::Rings => rings::measure_all(bench, others_patience(args)),
-        Group::Cluster => cluster::measure_all(bench.root, others_patience(args).pairs),
-        Group::Lookups => lookups::ipv4(&wish),
-        Group::Lookups6 => lookups::ipv6(&wish),
-        _ => Ok(Vec::new()),
+    let measure = |group| {
+        Some(match group {
+            Group::Batching => paced::batching(bench, sweep_patience(args)),
+            Group::Load => paced::load(bench, sweep_patience(args)),
+            Group::Latency => paced::latency(bench, others_patience(args)),
+            Group::Accounting => accounting::measure_all(bench, accounting_patience(args)),
+            Group::Cores => cores::measure_all(bench, others_patience(args)),
+            Group::Rings => rings::measure_all(bench, others_patience(args)),
+            Group::Cluster => cluster::measure_all(bench.root, others_patience(args).pairs),
+            Group::Lookups => lookups::ipv4(&wish),
+            Group::Lookups6 => lookups::ipv6(&wish),
+            _ => return None,
+        })
     };
-    let mut good = true;
     for &group in Group::value_variants().iter().filter(|&&group| wanted(args, group)) {
-        match measure(group) {
-            Ok(found) => good &= lines.values(&found)?,
-            Err(why) => eprintln!("{:<18} left out: {why}", group.name()),
-        }
+        let Some(found) = measure(group) else { continue };
         if program::interrupted() {
             return Err("interrupted".to_owned());
         }
+        lines.values(group, found.as_deref().map_err(String::as_str))?;
     }
-    Ok(good)
+    Ok(())
 }
 
 /// What is to be measured, in order.
@@ -279,48 +285,21 @@ fn sweep_patience(args: &MeasureArgs) -> Patience {
     Patience { pairs: args.pairs.unwrap_or(if args.full { 5 } else { 1 }), time }
 }
 
+/// As for figures with a target: what is looked for is small.
+fn accounting_patience(args: &MeasureArgs) -> Patience {
+    let time = Duration::from_secs_f64(args.seconds.unwrap_or(2.0));
+    Patience { pairs: args.pairs.unwrap_or(if args.full { 20 } else { 6 }), time }
+}
+
 fn others_patience(args: &MeasureArgs) -> Patience {
     let time = Duration::from_secs_f64(args.seconds.unwrap_or(1.0));
     Patience { pairs: args.pairs.unwrap_or(3), time }
 }
 
-/// Where the figures go, line by line.
-struct Lines {
-    path: PathBuf,
-    file: File,
-}
-
-impl Lines {
-    fn create(args: &MeasureArgs, root: &Path) -> Result<Lines, String> {
-        let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root.join("target"), PathBuf::from);
-        let folder = args.out.clone().unwrap_or_else(|| target.join("bench"));
-        fs::create_dir_all(&folder).map_err(|e| format!("{}: {e}", folder.display()))?;
-        let path = folder.join("figures.jsonl");
-        let file = File::create(&path).map_err(|e| format!("{}: {e}", path.display()))?;
-        Ok(Lines { path, file })
-    }
-
-    fn add(&mut self, line: &str) -> Result<(), String> {
-        println!("{line}");
-        writeln!(self.file, "{line}").map_err(|e| format!("{}: {e}", self.path.display()))
-    }
-
-    /// Adds a line for each value, and a row for people; true if none missed its target.
-    fn values(&mut self, found: &[Measured]) -> Result<bool, String> {
-        for measured in found {
-            eprintln!("{}", measured.row());
-            self.add(&measured.json().to_string())?;
-        }
-        Ok(!found.iter().any(Measured::missed))
-    }
-
-    /// Draws what there is.
-    fn report(&self) -> Result<(), String> {
-        let page = self.path.with_file_name("report.html");
-        report::write(&self.path, &page)?;
-        eprintln!("{}\n{}", self.path.display(), page.display());
-        Ok(())
-    }
+/// Where the figures go.
+fn out(args: &MeasureArgs, root: &Path) -> PathBuf {
+    let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root.join("target"), PathBuf::from);
+    args.out.clone().unwrap_or_else(|| target.join("bench"))
 }
 
 fn router(named: Option<&Path>) -> PathBuf {

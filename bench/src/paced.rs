@@ -1,6 +1,7 @@
 //! Figures at loads below the most: latency, cycles against offered load (paper 1, Fig. 9), batching (its Table 1).
 
 use crate::duet::{Outcome, Subject, play, play_counted};
+use crate::figure::Spread;
 use crate::pairs::{Bench, Patience, measure};
 use crate::plan::{Group, Hops, Plan, plans};
 use crate::value::{Measured, Target};
@@ -15,6 +16,10 @@ const BATCHES: [u32; 7] = [1, 2, 4, 8, 16, 32, 64];
 const LIGHT: u64 = 200_000;
 /// A batch that is not full waits no longer.
 const TIMEOUT: &str = "100us";
+/// Measurements of the most that comes through; their median counts.
+const MEASUREMENTS: usize = 3;
+/// The most may differ by this part of it from what comes through later, or loads are not the parts of it that they seem.
+const STEADY: f64 = 0.2;
 /// p99 next to testpmd's.
 const LATENCY: Target = Target::AtMost(3.0);
 const PATH: &str = "conf/bench/ip-path.click";
@@ -72,13 +77,35 @@ fn percentile(outcome: &Outcome, part: f64) -> Result<f64, String> {
 
 const LINK: &str = "net_memif between two processes, a core each; one flow of 64-byte packets";
 
+/// The most that comes through, in packets a second.
+fn most(bench: &Bench<'_>, router: &Subject, destination: &str, patience: Patience) -> Result<f64, String> {
+    let once = |_| Ok(play(bench, router, 0, destination, patience.time)?.rate);
+    let rates: Result<Vec<f64>, String> = (0..MEASUREMENTS).map(once).collect();
+    let spread = Spread::of(&rates?);
+    spread.map(|spread| spread.median).ok_or_else(|| "nothing was measured".to_owned())
+}
+
+/// Refuses a most that is not what comes through later.
+fn steady(most: f64, later: f64) -> Result<(), String> {
+    if (later - most).abs() <= STEADY * most {
+        return Ok(());
+    }
+    Err(format!(
+        "the most that comes through was {:.2} Mpps, then {:.2} Mpps: they differ by more than {:.0} %, so that parts of \
+         it mean nothing",
+        most / 1e6,
+        later / 1e6,
+        100.0 * STEADY
+    ))
+}
+
 /// Latency of the path through a router at half of the most that it carries, next to testpmd at the same load.
 ///
 /// # Errors
 /// If it cannot be measured here.
 pub fn latency(bench: &Bench<'_>, patience: Patience) -> Result<Vec<Measured>, String> {
     let (router, destination) = path(bench)?;
-    let most = play(bench, &router, 0, &destination, patience.time)?.rate;
+    let most = most(bench, &router, &destination, patience)?;
     let load = (most / 2.0) as u64;
     let mut figures = Figures::new(bench, "latency", PATH, LINK);
     figures.arrangement.insert("load_packets_per_second".to_owned(), json!(load));
@@ -91,6 +118,7 @@ pub fn latency(bench: &Bench<'_>, patience: Patience) -> Result<Vec<Measured>, S
             }
         }
     }
+    steady(most, play(bench, &router, 0, &destination, patience.time)?.rate)?;
     let [router, testpmd] = micros;
     let ratios: Vec<f64> = router[1].iter().zip(&testpmd[1]).map(|(r, t)| r / t).collect();
     for (of, [median, p99]) in [("router", router), ("testpmd io", testpmd)] {
@@ -107,7 +135,7 @@ pub fn latency(bench: &Bench<'_>, patience: Patience) -> Result<Vec<Measured>, S
 /// If it cannot be measured here.
 pub fn load(bench: &Bench<'_>, patience: Patience) -> Result<Vec<Measured>, String> {
     let (router, destination) = path(bench)?;
-    let most = play(bench, &router, 0, &destination, patience.time)?.rate;
+    let most = most(bench, &router, &destination, patience)?;
     let mut figures = Figures::new(bench, "load", PATH, LINK);
     figures.arrangement.insert("full_packets_per_second".to_owned(), json!(most.round()));
     for at in LOADS {
@@ -122,6 +150,9 @@ pub fn load(bench: &Bench<'_>, patience: Patience) -> Result<Vec<Measured>, Stri
             cost.push(cycles.busy / cycles.packets);
             empty.push(100.0 * cycles.empty / (cycles.busy + cycles.empty));
             mpps.push(forwarded / 1e6);
+        }
+        if at == 100 {
+            steady(most, 1e6 * Spread::of(&mpps).map_or(0.0, |spread| spread.median))?;
         }
         figures.add(Some(at), ("router", "cycles per packet, without empty polls", "cycles"), cost, None);
         figures.add(Some(at), ("router", "cycles in empty polls", "%"), empty, None);
@@ -163,4 +194,17 @@ pub fn batching(bench: &Bench<'_>, patience: Patience) -> Result<Vec<Measured>, 
         figures.add(Some(k), ("router", "added to p50 with k = 1", "µs"), added, None);
     }
     Ok(figures.all)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_most_must_be_what_comes_through_later() {
+        assert_eq!(steady(10e6, 8e6), Ok(()));
+        assert_eq!(steady(10e6, 12e6), Ok(()));
+        assert!(steady(10e6, 7.9e6).is_err_and(|why| why.contains("was 10.00 Mpps, then 7.90 Mpps")));
+        assert!(steady(10e6, 12.1e6).is_err() && steady(10e6, f64::NAN).is_err());
+    }
 }

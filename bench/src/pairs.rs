@@ -170,6 +170,33 @@ impl Bench<'_> {
         Ok((figure, self.arrangement(dpdk, cores, patience)))
     }
 
+    /// Cycles per packet of the router without an option of `run`, and with it, in turn. Which of both is started first, and
+    /// goes first in each turn, changes from pair to pair.
+    pub fn with_and_without(
+        &self,
+        plan: &Plan,
+        option: &str,
+        patience: Patience,
+    ) -> Result<[Vec<f64>; 2], String> {
+        let material = self.material(plan)?;
+        let cores = self.cores.get(..1).unwrap_or_default();
+        let start = |with: bool| {
+            let start = self.routebricks(plan, &material, cores);
+            optional(start, if with { ("router-with", Some(option)) } else { ("router", None) })
+        };
+        let mut cycles = [Vec::new(), Vec::new()];
+        for pair in 0..patience.pairs {
+            let order = if pair % 2 == 0 { [false, true] } else { [true, false] };
+            let running = Pair::start(&start(order[0]), |_| Ok(start(order[1])))?;
+            let runs = running.measure(1, patience.time)?;
+            running.stop()?;
+            for (with, run) in order.into_iter().zip(runs) {
+                cycles[usize::from(with)].push(run.cycles);
+            }
+        }
+        Ok(cycles)
+    }
+
     fn material(&self, plan: &Plan) -> Result<Material, String> {
         if plan.family == Family::Ipv6 {
             let (trace, destinations) = self.table6.trace(plan.destinations, self.folder)?;
@@ -282,6 +309,20 @@ impl Bench<'_> {
     }
 }
 
+/// The start of a router under another name, so that two can be there at a time, perhaps with an option of `run`.
+fn optional<'a>(start: Start<'a>, (name, option): (&'static str, Option<&str>)) -> Start<'a> {
+    let prefix = format!("bench-{}-{name}", std::process::id());
+    let renamed = |word: String| match word.starts_with("--file-prefix=") {
+        true => format!("--file-prefix={prefix}"),
+        false => word,
+    };
+    let mut command: Vec<String> = start.command.into_iter().map(renamed).collect();
+    // Behind the program and `run`.
+    let behind = 2.min(command.len());
+    command.splice(behind..behind, option.map(str::to_owned));
+    Start { name, command, prefix, ..start }
+}
+
 impl Costs {
     fn add(&mut self, run: &Run) {
         self.cycles.push(run.cycles);
@@ -313,4 +354,28 @@ pub fn list(cores: &[usize]) -> String {
 
 fn text(path: &Path) -> String {
     path.to_string_lossy().into_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_option_of_run_and_a_prefix_of_its_own() {
+        let words = |text: &str| text.split(' ').map(str::to_owned).collect::<Vec<_>>();
+        let start = || Start {
+            name: "router",
+            command: words("routebricks run -j1 io.click -- --file-prefix=bench-1-router --no-pci"),
+            cores: "1".to_owned(),
+            prefix: "bench-1-router".to_owned(),
+            folder: Path::new("/tmp"),
+        };
+        let with = optional(start(), ("router-with", Some("--no-accounting")));
+        let prefix = format!("bench-{}-router-with", std::process::id());
+        let command =
+            format!("routebricks run --no-accounting -j1 io.click -- --file-prefix={prefix} --no-pci");
+        assert_eq!((with.name, with.prefix, with.command), ("router-with", prefix, words(&command)));
+        let without = optional(start(), ("router", None));
+        assert_eq!(without.command.len(), start().command.len());
+    }
 }

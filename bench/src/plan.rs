@@ -51,6 +51,8 @@ pub enum Group {
     Load,
     /// Latency of `ip` at half of the most that it carries
     Latency,
+    /// What the accounting of `show runtime` costs on `io` and `ip`
+    Accounting,
     /// Queues shared and not, packets that change cores and that do not
     Cores,
     /// Frames from one process to another by our ring, next to net_memif
@@ -289,7 +291,9 @@ pub fn plans(group: Group) -> Vec<Plan> {
             IO_MORE.map(plan).to_vec()
         }
         // They have ways of their own.
-        Group::Batching | Group::Load | Group::Latency | Group::Cores | Group::Rings => Vec::new(),
+        Group::Accounting | Group::Batching | Group::Load | Group::Latency | Group::Cores | Group::Rings => {
+            Vec::new()
+        }
         Group::Lookups | Group::Lookups6 | Group::Cluster | Group::Others => Vec::new(),
         Group::Workers => swept(&[1, 2], |plan, workers| Plan { workers, ..plan }),
     }

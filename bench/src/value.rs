@@ -10,6 +10,8 @@ pub enum Target {
     AtMost(f64),
     /// Not below.
     AtLeast(f64),
+    /// Not below so many times that of another one.
+    AtLeastTimes(f64, &'static str),
 }
 
 /// One quantity of one thing.
@@ -37,7 +39,7 @@ impl Target {
     fn met(self, value: f64) -> bool {
         match self {
             Target::AtMost(limit) => value <= limit,
-            Target::AtLeast(limit) => value >= limit,
+            Target::AtLeast(limit) | Target::AtLeastTimes(limit, _) => value >= limit,
         }
     }
 
@@ -45,6 +47,7 @@ impl Target {
         match self {
             Target::AtMost(limit) => format!("at most {limit}"),
             Target::AtLeast(limit) => format!("at least {limit}"),
+            Target::AtLeastTimes(limit, other) => format!("at least {limit} × {other}"),
         }
     }
 }

@@ -12,7 +12,7 @@ fn paths_cost_what_is_pinned() {
         );
         return;
     };
-    let mut bench = Command::new(env!("CARGO_BIN_EXE_bench"));
+    let mut bench = Command::new(env!("CARGO_BIN_EXE_routebricks-bench"));
     let output =
         bench.arg("pins").arg("--router").arg(router).output().expect("bench was built with this test");
     let (out, err) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));

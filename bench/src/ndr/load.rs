@@ -9,6 +9,8 @@ pub struct Goal {
     pub exceed_ratio: f64,
     /// A trial of so many seconds is a full-length one.
     pub trial_seconds: f64,
+    /// Trials that only guess where the bounds are take so many seconds.
+    pub initial_seconds: f64,
     /// Full-length trials of so many seconds together settle what a load is.
     pub sum_seconds: f64,
     /// Bounds that differ by this part of the upper one are close enough.
@@ -96,8 +98,14 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    const GOAL: Goal =
-        Goal { loss_ratio: 0.0, exceed_ratio: 0.5, trial_seconds: 1.0, sum_seconds: 5.0, width: 0.01 };
+    const GOAL: Goal = Goal {
+        loss_ratio: 0.0,
+        exceed_ratio: 0.5,
+        trial_seconds: 1.0,
+        initial_seconds: 0.1,
+        sum_seconds: 5.0,
+        width: 0.01,
+    };
 
     fn trial(seconds: f64, loss_ratio: f64) -> Trial {
         Trial { seconds, loss_ratio }

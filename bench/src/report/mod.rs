@@ -206,20 +206,24 @@ fn throughput(rows: &[&Value], out: &mut String) {
         return;
     }
     out.push_str(
-        "<h2>Throughput (RFC 2544, by the rules of MLRsearch)</h2>\n<div class=\"wide\"><table>\n\
-         <tr><th>configuration</th><th>loss ratio</th><th>lower bound, packets/s</th><th>upper bound</th>\
-         <th>conditional throughput</th><th>trials</th><th>arrangement</th></tr>\n",
+        "<h2>Throughput and latency (RFC 2544, by the rules of MLRsearch)</h2>\n<div class=\"wide\"><table>\n\
+         <tr><th>configuration</th><th>bytes</th><th>loss ratio</th><th>lower bound, packets/s</th><th>upper bound</th>\
+         <th>conditional throughput</th><th>regular</th><th>latency µs, p50</th><th>p99</th><th>arrangement</th></tr>\n",
     );
     for row in rows {
         let _ = writeln!(
             out,
-            "<tr><td>{}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td><td class=\"text\">{}</td></tr>",
+            "<tr><td>{}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td>\
+             <td class=\"text\">{}</td></tr>",
             escape(&text(&row["config"])),
+            text(&row["frame_bytes"]),
             text(&row["goal_loss_ratio"]),
             text(&row["lower_bound_packets_per_second"]),
             text(&row["upper_bound_packets_per_second"]),
             text(&row["conditional_throughput_packets_per_second"]),
-            text(&row["trials"]),
+            text(&row["regular"]),
+            text(&row["latency"]["p50_us"]),
+            text(&row["latency"]["p99_us"]),
             escape(&text(&row["arrangement"])),
         );
     }

@@ -6,12 +6,13 @@ use serde_json::Value;
 use std::fmt::Write;
 
 /// A group: its heading, what the axis of its sweep counts.
-const GROUPS: [(&str, &str, &str); 9] = [
+const GROUPS: [(&str, &str, &str); 10] = [
     ("lookups", "Lookups alone: IPv4", ""),
     ("lookups6", "Lookups alone: IPv6", ""),
     ("batching", "Rate and added latency against batching", "k: packets received, and sent, at a time"),
     ("load", "Cycles against offered load", "offered load, per cent of the most that comes through"),
     ("workers", "Two workers against one", ""),
+    ("accounting", "What the accounting of cycles costs", ""),
     ("cores", "Cores and queues", ""),
     ("rings", "Between two processes of one machine", "bytes of a frame"),
     ("latency", "Latency", ""),

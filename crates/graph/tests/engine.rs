@@ -262,3 +262,15 @@ fn cycles_are_ticks_of_the_time_stamp_counter() {
     assert!(all >= row.cycles && all < 7 * took, "{all} {took}");
     t.end();
 }
+
+#[test]
+fn without_cycles_there_are_counts_only() {
+    let mut t = build("Source(6400) -> p :: Pass -> k :: Sink;", 1, 64).unwrap();
+    t.engines.iter_mut().for_each(Engine::without_cycles);
+    t.run();
+    let rows = t.router.node_rows();
+    let p = rows.iter().find(|r| r.element == "p").unwrap();
+    assert_eq!((p.calls, p.packets, p.cycles_per_packet), (100, 6400, None));
+    assert!(rows.iter().all(|r| r.cycles == 0));
+    t.end();
+}

@@ -5,6 +5,7 @@
 //!                            ├► check fmt graph                         config (from a text to a checked graph)
 //!                            ├► show top   look into a running router  api
 //!                            ├► cluster    several servers as one        cluster.toml · supervisor · nodes
+//!                            ├► bench      becomes the bench program
 //!                            └► elements table doctor
 //! ```
 

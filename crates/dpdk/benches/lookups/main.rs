@@ -32,7 +32,7 @@ One line of JSON per figure on standard output, a table on standard error. Needs
                      (default: shared/data/bgp-full-table.txt.gz beside the repository, else a made-up table)
   --next-hops N      next hops that routes lead to (default 64; rte_fib takes up to 32,766)
   --batch N          addresses of each call, a multiple of 4, up to 256 (default 64)
-  --rounds N         measurements of each (default 101)
+  --rounds N         measurements of each (default 21)
   --core N           the processor to run on; the writer of the updates takes another (default 0)
   --without-lpm      leave rte_lpm out: it takes minutes to load a full table
   --without-updates  lookups only";

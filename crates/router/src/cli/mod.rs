@@ -1,5 +1,6 @@
 //! The command line: what may be typed, and which command answers.
 
+mod bench;
 mod check;
 mod cluster;
 mod cluster_status;
@@ -69,6 +70,8 @@ enum Command {
     Show(show::ShowArgs),
     /// Watch where a running router spends its time
     Top(top::TopArgs),
+    /// Measure this router: cycles per packet, lookups, throughput and latency, beside other programs
+    Bench(bench::BenchArgs),
     /// Say what this machine lacks for fast packets, and how to mend it
     Doctor(crate::doctor::DoctorArgs),
 }
@@ -112,6 +115,7 @@ pub fn main() -> ExitCode {
         Command::Table(command) => table::table(&command),
         Command::Show(args) => show::show(&args),
         Command::Top(args) => top::top(&args),
+        Command::Bench(args) => bench::bench(&args),
         Command::Doctor(args) => crate::doctor::doctor(&args),
     };
     if done.is_ok() { ExitCode::SUCCESS } else { ExitCode::FAILURE }

@@ -139,6 +139,7 @@ pub fn router(args: &RouterArgs) -> Done {
         workers: settings.workers.unwrap_or(1).into(),
         burst: ROUTER_BURST.into(),
         cpus: settings.cpus.clone().unwrap_or_default(),
+        accounting: true,
         simulated: None,
         eal: settings.eal.clone(),
         read: Vec::new(),

@@ -27,6 +27,10 @@ pub struct RunArgs {
     #[arg(long, value_name = "LIST", value_parser = processors)]
     cpus: Option<Processors>,
 
+    /// Do not measure cycles: `show runtime` says calls and packets only
+    #[arg(long)]
+    no_accounting: bool,
+
     /// Serve handlers, tables and metrics by HTTP; a port alone means 127.0.0.1
     #[arg(long, value_name = "[ADDRESS:]PORT", value_parser = http_address)]
     http: Option<SocketAddr>,
@@ -52,6 +56,7 @@ pub fn run(args: &RunArgs) -> Done {
         workers: args.workers.count(),
         burst: args.burst.into(),
         cpus: args.cpus.as_ref().map_or(Vec::new(), |p| p.0.clone()),
+        accounting: !args.no_accounting,
         simulated: args.simtime,
         eal: args.eal.clone(),
         read: args.read.clone(),

@@ -86,6 +86,7 @@ pub fn run() -> Result<(), Reported> {
         workers: task.workers,
         burst: ROUTER_BURST.into(),
         cpus: task.cpus.clone(),
+        accounting: true,
         simulated: None,
         eal: task.eal.clone(),
         read: Vec::new(),

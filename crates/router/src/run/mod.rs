@@ -32,6 +32,8 @@ pub struct RunOptions {
     pub burst: usize,
     /// Processors to bind workers to, in turn; empty = wherever the system puts them.
     pub cpus: Vec<usize>,
+    /// Whether cycles of elements are measured, now and then.
+    pub accounting: bool,
     /// Simulated instead of real time, from here on.
     pub simulated: Option<Nanos>,
     /// Arguments for DPDK's EAL.
@@ -84,7 +86,10 @@ pub fn run<S>(
     drop(graph_options);
     eprint!("{}", render(router.warnings(), sources, color));
     router.devices().warnings().iter().for_each(|w| eprintln!("warning: {w}"));
-    let engines = router.engines();
+    let mut engines = router.engines();
+    if !options.accounting {
+        engines.iter_mut().for_each(Engine::without_cycles);
+    }
     let served = serve(&router).map_err(|e| {
         eprintln!("error: {e}");
         Failed

@@ -44,6 +44,7 @@ const TESTS: &[(&str, Test)] = &[
     ("bench/ip-path-large-pool.click", bench::a_path_through_a_router),
     ("bench/ip6-path.click", bench::a_path_through_an_ipv6_router),
     ("bench/ip6-path-large-pool.click", bench::a_path_through_an_ipv6_router),
+    ("bench/ndr-latency.click", a_generator_sends_probes_among_its_load),
     ("bench/probe.click", bench::probes_are_noted_as_they_leave_and_come_back),
     ("bench/ring-receive.click", bench::frames_cross_a_ring),
     ("bench/ring-send.click", bench::frames_cross_a_ring),
@@ -345,6 +346,27 @@ fn a_generator_makes_the_packets_that_it_is_told() -> Result<()> {
         assert_eq!(ip.payload()[..6], [4, 210, 22, 46, 0, 46]);
     }
     assert!(printed.lines().any(|line| line == "500"), "{printed}");
+    Ok(())
+}
+
+#[test]
+fn a_generator_sends_probes_among_its_load() -> Result<()> {
+    let directory = tempfile::tempdir().map_err(|error| Error::new(error.to_string()))?;
+    let device = "DEV=\"net_pcap0,tx_pcap=out.pcap\"";
+    let arguments =
+        [device, "RATE=10000", "LIMIT=2000", "PROBES=500", "--read", "sent.count", "--", "--no-huge"];
+    let printed = to_the_end("bench/ndr-latency.click", &arguments, directory.path())?;
+    let sent = trace::read(&directory.path().join("out.pcap"))?;
+    assert!(printed.lines().any(|line| line == sent.len().to_string()), "{printed}");
+    let from = |source: [u8; 4]| sent.iter().filter(|frame| frame[26..30] == source).collect::<Vec<_>>();
+    let (load, probes) = (from([10, 0, 1, 2]), from([198, 18, 0, 2]));
+    assert_eq!((load.len(), load.len() + probes.len()), (2000, sent.len()));
+    // One for twenty of the load, but for what clocks and bursts do.
+    assert!(probes.len() > 50, "{} probes", probes.len());
+    for (number, probe) in (1000u16..).zip(probes) {
+        assert_eq!((probe.len(), &probe[34..36]), (60, &number.to_be_bytes()[..]));
+        assert_eq!(probe[..6], load[0][..6], "they go the way of the load");
+    }
     Ok(())
 }
 
