@@ -8,6 +8,9 @@
 //! Linux resolves neighbours and owns addresses; FRR or BIRD own routes. [`Model`] is what the kernel has told us, or,
 //! for routes, what FRR has; [`Publisher`] turns it into the tables that workers read. [`Control`] is the thread that
 //! does it all.
+
+// They panic if nobody reads any more; `io::say!` does not.
+#![warn(clippy::print_stderr, clippy::print_stdout)]
 #![forbid(unsafe_code)]
 
 mod cables;

@@ -4,6 +4,7 @@ use crate::device::Device;
 use crate::eal::{Eal, EalOptions};
 use crate::names;
 use crate::pool::{DpdkPool, MOST_DATA_ROOM, Size};
+use io::say;
 use io::{Claim, Devices, Limits, NoDevices, OpenError, PoolSize, Port};
 use packet::{BufferSource, Pool};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -235,7 +236,7 @@ impl State {
             device.plug(&eal)?;
             device.start(&eal, &pool)?;
             let warning = device.warning().map(str::to_owned);
-            warning.into_iter().chain(self.few_buffers()).for_each(|warning| eprintln!("warning: {warning}"));
+            warning.into_iter().chain(self.few_buffers()).for_each(|warning| say!("warning: {warning}"));
         }
         let port = self.devices.get(index).and_then(Device::port).cloned();
         let port = port.ok_or_else(|| OpenError::new("the device is not started", ""))?;

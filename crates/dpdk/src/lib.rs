@@ -8,6 +8,9 @@
 //! Everything that touches DPDK's memory (pool handles, ports, queues, registered workers) holds the EAL. EAL memory
 //! is unmapped when the last of them is gone *and* every buffer is back; while one buffer is missing it stays mapped.
 
+// They panic if nobody reads any more; `io::say!` does not.
+#![warn(clippy::print_stderr, clippy::print_stdout)]
+
 mod args;
 mod descriptors;
 mod device;

@@ -3,6 +3,9 @@
 //! Each file begins with the class's reference: a line of what it does, then arguments, ports, handlers and an example
 //! that is run as a test (`tests/examples.rs`). `build.rs` gathers these texts for `routebricks elements`.
 
+// They panic if nobody reads any more; `io::say!` does not.
+#![warn(clippy::print_stderr, clippy::print_stdout)]
+
 pub mod analysis;
 mod anno_offset;
 pub mod basic;

@@ -212,6 +212,9 @@ fn what_cannot_be_had_is_said() {
         ("FromDevice(a, BPF_FILTER tcp) -> Discard", "BPF_FILTER: not supported; put an IPClassifier"),
         ("FromDPDKDevice(a, BURTS 3) -> Discard", "BURTS: unknown argument"),
         ("FromDPDKDevice(a, -2) -> Discard", "QUEUE: no such number of queues"),
+        ("FromDPDKDevice(a, BURST 0) -> Discard", "BURST: 0 is not between 1 and 256"),
+        ("FromDPDKDevice(a, BURST 257) -> Discard", "BURST: 257 is not between 1 and 256"),
+        ("Idle -> ToDPDKDevice(a, BURST 1000)", "BURST: 1000 is not between 1 and 256"),
     ] {
         let error = Bed::new(config, 1, 2, 1).err().unwrap_or_default();
         assert!(error.contains(want), "{config}: {error}");

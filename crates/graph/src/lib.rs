@@ -7,6 +7,9 @@
 //! * Elements never call each other: what they send goes into [`Out`] and is delivered after the call, depth first.
 //! * There is no `unsafe` here, and no clock or I/O: time comes in through [`Clock`], packets through `io`.
 
+// They panic if nobody reads any more; `io::say!` does not.
+#![warn(clippy::print_stderr, clippy::print_stdout)]
+
 mod class;
 mod element;
 pub mod engine;

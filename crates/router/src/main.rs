@@ -9,6 +9,9 @@
 //!                            └► elements table doctor
 //! ```
 
+// They panic if nobody reads any more; `io::say!` does not.
+#![warn(clippy::print_stderr, clippy::print_stdout)]
+
 mod api;
 mod cli;
 mod cluster;

@@ -3,79 +3,15 @@
 
 mod common;
 
+use common::running::Running;
 use common::{command, did, run};
 use serde_json::Value;
-use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
-use std::time::{Duration, Instant};
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::time::Duration;
 
 const ENDLESS: &str =
     "s :: InfiniteSource -> c :: Counter -> Discard; InfiniteSource(LIMIT 60) -> sink :: Idle;";
-
-/// A router that runs until it is stopped or dropped.
-struct Running {
-    child: Child,
-    socket: PathBuf,
-    dir: tempfile::TempDir,
-}
-
-impl Running {
-    fn start() -> Running {
-        Running::with(ENDLESS)
-    }
-
-    fn with(config: &str) -> Running {
-        let dir = tempfile::tempdir().unwrap();
-        let mut child = command(dir.path(), &["run", "-e", config]);
-        child.env("XDG_RUNTIME_DIR", dir.path()).stdout(Stdio::piped()).stderr(Stdio::piped());
-        let child = child.spawn().unwrap();
-        let of_root = Path::new("/run/routebricks");
-        let of_user = dir.path().join("routebricks");
-        let directory = if nix::unistd::geteuid().is_root() { of_root } else { &of_user };
-        let socket = directory.join(format!("{}.sock", child.id()));
-        let running = Running { child, socket, dir };
-        let began = Instant::now();
-        while running.show(&["runtime"]).code != 0 {
-            assert!(began.elapsed() < Duration::from_secs(30), "no socket {}", running.socket.display());
-            std::thread::sleep(Duration::from_millis(20));
-        }
-        running
-    }
-
-    fn show(&self, args: &[&str]) -> common::Did {
-        self.ask("show", args)
-    }
-
-    /// What `show` says once it says `want`, or after thirty seconds: a worker needs not have run yet.
-    fn shows(&self, args: &[&str], want: &common::Did) -> common::Did {
-        let began = Instant::now();
-        loop {
-            let shown = self.show(args);
-            if shown == *want || began.elapsed() > Duration::from_secs(30) {
-                return shown;
-            }
-            std::thread::sleep(Duration::from_millis(20));
-        }
-    }
-
-    fn ask(&self, command: &str, args: &[&str]) -> common::Did {
-        let socket = self.socket.to_str().unwrap();
-        run(self.dir.path(), &[&[command, "--socket", socket], args].concat())
-    }
-
-    fn terminate(mut self) -> (Option<i32>, PathBuf) {
-        let sent = Command::new("kill").arg(self.child.id().to_string()).status().unwrap();
-        assert!(sent.success());
-        (self.child.wait().unwrap().code(), self.socket.clone())
-    }
-}
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
-}
 
 #[test]
 fn a_run_ends_when_its_sources_are_exhausted() {
@@ -102,7 +38,7 @@ fn an_address_that_cannot_be_had_is_an_error_at_the_start() {
 
 #[test]
 fn show_looks_into_a_running_router() {
-    let running = Running::start();
+    let running = Running::with(ENDLESS);
     let drops = did(0, "element  class  reason  packets\nsink     Idle   idle         60\n", "");
     assert_eq!(running.shows(&["drops"], &drops), drops);
     let runtime: Value = serde_json::from_str(&running.show(&["runtime", "--json"]).out).unwrap();
@@ -148,7 +84,7 @@ fn routes_are_shown_with_what_was_counted() {
 
 #[test]
 fn top_shows_what_happens_in_an_interval() {
-    let running = Running::start();
+    let running = Running::with(ENDLESS);
     let json = running.ask("top", &["--once", "--json", "--interval", "0.2"]);
     assert_eq!((json.code, json.err.as_str()), (0, ""));
     let table: Value = serde_json::from_str(&json.out).unwrap();
@@ -168,7 +104,7 @@ fn top_shows_what_happens_in_an_interval() {
 
 #[test]
 fn top_ends_in_order_when_interrupted_and_says_when_the_router_is_gone() {
-    let running = Running::start();
+    let running = Running::with(ENDLESS);
     let socket = running.socket.to_str().unwrap().to_owned();
     let args = ["top", "--socket", &socket, "--interval", "0.1"];
     let start =

@@ -2,7 +2,7 @@
 
 use crate::fpm::Session;
 use crate::kernel::Model;
-use std::io::{self, Read as _};
+use std::io::{self, Read as _, Write as _};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::time::{Duration, Instant};
@@ -53,7 +53,8 @@ impl Zebra {
                 Ok(len) => {
                     let bytes = self.buffer.get(..len).unwrap_or_default();
                     if let Err(error) = session.feed(bytes, model, now) {
-                        eprintln!("warning: FPM: {error}; the connection is closed");
+                        // Whoever read standard error may be gone.
+                        let _ = writeln!(io::stderr(), "warning: FPM: {error}; the connection is closed");
                         break false;
                     }
                 }
@@ -96,7 +97,6 @@ mod tests {
     use crate::netlink::MAIN_TABLE;
     use crate::netlink::numbers::RTM_NEWROUTE;
     use crate::netlink::wire::Builder;
-    use std::io::Write as _;
     use std::thread;
 
     const SECOND: Duration = Duration::from_secs(1);

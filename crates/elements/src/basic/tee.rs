@@ -40,7 +40,6 @@ impl Class for Tee {
 
     fn configure(args: &mut Args, cx: &Configure<'_>) -> Result<Tee, ConfigErrors> {
         if let Some(n) = args.optional_if_given::<usize>("N")
-            && n != 0
             && n != cx.outputs
         {
             args.error("N", format!("{n} outputs wanted, but {} connected", cx.outputs));
@@ -63,5 +62,19 @@ impl Element for LocalTee {
             out.emit(output, copies);
         }
         out.emit(self.outputs - 1, batch);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::testing::errors;
+
+    #[test]
+    fn the_number_of_outputs_is_that_of_the_connected_ones() {
+        assert_eq!(errors("Idle -> Tee(1) -> Discard"), "");
+        for n in [0, 2] {
+            let error = errors(&format!("Idle -> Tee({n}) -> Discard"));
+            assert!(error.contains(&format!("N: {n} outputs wanted, but 1 connected")), "{error}");
+        }
     }
 }

@@ -11,7 +11,7 @@
 //! - `N_QUEUES`: how many queues to read; -1 = one per worker, as far as the device has them. Default -1, and 1 if a
 //!   `QUEUE` is given.
 //! - `PROMISC`: receive frames to any address. Default true.
-//! - `BURST`: packets at a time. Default: the router's burst.
+//! - `BURST`: packets at a time, 1 to 256. Default: the router's burst.
 //! - `NDESC`: descriptors of each queue; 0 = the driver's choice. Default 0.
 //! - `MTU`: sets the device's MTU in bytes; 0 = leaves it. Default 0.
 //! - `ACTIVE`: false = wait until told to begin. Default true.
@@ -57,11 +57,10 @@
 //! // out.count = 10
 //! ```
 
-use super::keywords::ignore;
+use super::keywords::{burst_argument, ignore};
 use super::rx::{LOSSES, LocalRx, RxPort, RxWish, rx_handlers};
 use graph::{Args, Class, ConfigErrors, Configure, Handlers, Initialize, LocalCx, Queues, Span, Spec};
 use io::Claim;
-use packet::Batch;
 use std::sync::Arc;
 
 /// Arguments of FastClick that concern its threads, or the hardware beyond what is done here.
@@ -124,12 +123,11 @@ impl Class for FromDpdkDevice {
             mtu: args.keyword("MTU", 0),
             ..Claim::default()
         };
-        let burst: usize = args.keyword("BURST", cx.burst);
+        let burst = burst_argument(args, cx.burst);
         let active = args.keyword("ACTIVE", true);
         ignore(args, FASTCLICK);
         let span = args.span_of("PORT");
         args.finish()?;
-        let burst = burst.clamp(1, Batch::MAX);
         let wish = RxWish {
             device: (device, span),
             first_queue,

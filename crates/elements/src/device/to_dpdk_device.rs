@@ -6,8 +6,8 @@
 //! - `N_QUEUES`: how many queues to use; -1 = one per worker, as far as the device has them. Default -1, and 1 if a
 //!   `QUEUE` is given.
 //! - `IQUEUE`: packets that may wait for the device on each worker. Default 1024.
-//! - `BURST`: so many packets are worth sending at once; more that come together leave together. Default 16, as kn in
-//!   RouteBricks (SOSP 2009, Table 1), and no more than the router's burst.
+//! - `BURST`: so many packets, 1 to 256, are worth sending at once; more that come together leave together. Default 16, as
+//!   kn in RouteBricks (SOSP 2009, Table 1), and no more than the router's burst.
 //! - `TIMEOUT`: so long fewer packets than a `BURST` wait for more; a bare number is in milliseconds, as in FastClick.
 //!   Default 0: they wait until the worker has done what it is about, no longer.
 //! - `BLOCKING`: true = while the device is full, wait for it (less than a millisecond) before anything is lost. Default
@@ -47,7 +47,7 @@
 //! ```
 
 use super::from_dpdk_device::{FASTCLICK, queue_arguments};
-use super::keywords::ignore;
+use super::keywords::{burst_argument, ignore};
 use super::tx::{LOSSES, NO_DEVICE, Sender, TxPort, TxWish, tx_handlers};
 use graph::{
     ArgError, Args, Class, ConfigErrors, Configure, Cx, Element, FromArg, Handlers, Initialize, LocalCx,
@@ -112,7 +112,7 @@ impl Class for ToDpdkDevice {
         let device: String = args.required("PORT");
         let (first_queue, queues) = queue_arguments(args);
         let hold: usize = args.keyword("IQUEUE", 1024);
-        let burst: usize = args.keyword("BURST", cx.burst.min(BURST));
+        let burst = burst_argument(args, cx.burst.min(BURST));
         let blocking = args.keyword("BLOCKING", false);
         let claim = Claim { tx_descriptors: args.keyword("NDESC", 0), ..Claim::default() };
         ignore(args, FASTCLICK);
@@ -120,7 +120,6 @@ impl Class for ToDpdkDevice {
         ignore(args, &["MAC", "CONGESTION", "TCO", "UCO", "IPCO", "TSO"]);
         let span = args.span_of("PORT");
         args.finish()?;
-        let burst = burst.clamp(1, Batch::MAX);
         let wish = TxWish { device: (device, span), first_queue, queues, claim, may_be_later: true };
         Ok(ToDpdkDevice { tx: TxPort::claim(wish, cx)?, hold: hold.max(burst - 1), burst, timeout, blocking })
     }

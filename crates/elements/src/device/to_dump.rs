@@ -40,6 +40,7 @@ use graph::{
     Loss, NodeId, Out, Span, Spec, State, Text, Up,
 };
 use io::pcap::{LinkType, PcapError, SNAP_LEN, Writer};
+use io::say;
 use packet::{Batch, anno};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -115,7 +116,7 @@ impl ToDump {
             (written, result)
         });
         if let Err(e) = result {
-            eprintln!("{}: {e}", self.name);
+            say!("{}: {e}", self.name);
         }
         self.count.fetch_add(written as u64, Relaxed);
         self.unwritten.fetch_add((batch.len() - written) as u64, Relaxed);

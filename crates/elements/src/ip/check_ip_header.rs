@@ -55,6 +55,7 @@ use graph::{
     Agnostic, Args, Class, ConfigErrors, Configure, Cx, FromArg, Handlers, Initialize, LocalCx, Loss, Out,
     Simple, Spec, Text,
 };
+use io::say;
 use packet::lanes::{Lanes, Work, widest};
 use packet::wire::checksum;
 use packet::wire::ipv4::{self, Ipv4, MIN_HEADER_LEN};
@@ -293,7 +294,7 @@ impl<const SUM: bool> CheckIPHeader<SUM> {
     fn reject(&self, packet: Packet, fault: Fault, counts: &Counts, out: &mut Out<'_>) {
         counts.bad[fault as usize].add(1);
         if self.verbose {
-            eprintln!("{}: IP header check failed: {}", self.name, TEXTS[fault as usize]);
+            say!("{}: IP header check failed: {}", self.name, TEXTS[fault as usize]);
         }
         out.reject(1, packet, Loss(fault as u16));
     }

@@ -43,6 +43,7 @@ use super::fragments::{Cut, Header};
 use epoch::{Count, PerWorker};
 use fib::{Adjacencies, Forwarding};
 use graph::{Args, Class, ConfigErrors, Configure, Cx, Element, Handlers, LocalCx, Loss, Out, Spec};
+use io::say;
 use packet::wire::ipv4::Ipv4;
 use packet::{Batch, Packet, Pool};
 use std::sync::Arc;
@@ -182,7 +183,7 @@ impl LocalIPFragmenter {
             counts[DROPS].add(1);
             if self.shared.verbose {
                 let (name, length) = (&self.shared.name, ip.total_len());
-                eprintln!("{name}: packet of {length} bytes must not be fragmented");
+                say!("{name}: packet of {length} bytes must not be fragmented");
             }
             return out.reject(1, packet, DONT_FRAGMENT);
         }

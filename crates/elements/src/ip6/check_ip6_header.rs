@@ -49,6 +49,7 @@ use graph::{
     Agnostic, Args, Class, ConfigErrors, Configure, Cx, FromArg, Handlers, LocalCx, Loss, Out, Simple, Spec,
     Text,
 };
+use io::say;
 use packet::lanes::{Lanes, Work, widest};
 use packet::wire::ipv6::{HEADER_LEN, Ipv6, is_extension};
 use packet::wire::ipv6_lanes::Ipv6Lanes;
@@ -249,7 +250,7 @@ impl CheckIP6Header {
     fn reject(&self, packet: Packet, fault: Fault, counts: &Counts, out: &mut Out<'_>) {
         counts.bad[fault as usize].add(1);
         if self.verbose {
-            eprintln!("{}: IPv6 header check failed: {}", self.name, TEXTS[fault as usize]);
+            say!("{}: IPv6 header check failed: {}", self.name, TEXTS[fault as usize]);
         }
         out.reject(1, packet, Loss(fault as u16));
     }

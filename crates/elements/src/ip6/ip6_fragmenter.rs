@@ -30,6 +30,7 @@
 
 use epoch::{Count, PerWorker};
 use graph::{Args, Class, ConfigErrors, Configure, Cx, Element, Handlers, LocalCx, Loss, Out, Spec};
+use io::say;
 use packet::wire::ipv6::{Ipv6, MIN_MTU};
 use packet::{Batch, Packet};
 use std::sync::Arc;
@@ -96,7 +97,7 @@ impl Element for LocalIP6Fragmenter {
             |packet| {
                 shared.drops[self.worker].add(1);
                 if shared.verbose {
-                    eprintln!("{}: packet of {} bytes is too big", shared.name, packet.len());
+                    say!("{}: packet of {} bytes is too big", shared.name, packet.len());
                 }
                 out.reject(1, packet, TOO_BIG);
             },

@@ -149,6 +149,19 @@ impl Engine {
         self.tasks.unschedule(node);
     }
 
+    /// From now on nothing comes into the router by this worker, and what is under way moves on: no task runs that has no
+    /// inputs, or that pulls from something other than queues.
+    pub fn take_in_no_more(&mut self) {
+        for at in &self.stats.nodes {
+            let facts = &at.facts;
+            let is_source = !(facts.pushed_to || facts.pulls);
+            let storages = self.core.storages.get(facts.node.index());
+            if is_source || facts.pulls && storages.is_some_and(|s| s.upstream.is_none()) {
+                self.tasks.bar(facts.node);
+            }
+        }
+    }
+
     /// Makes a task ready.
     pub fn wake(&mut self, node: NodeId) {
         self.tasks.wake(node);
@@ -466,7 +479,7 @@ fn reverse_above(stack: &mut [Sent], mark: usize) {
 
 impl Drop for Engine {
     fn drop(&mut self) {
-        // What was between two workers when they stopped is neither sent nor lost: it ends here on purpose.
+        // What was between two workers when they stopped is neither sent nor lost.
         let mut held: Vec<Sent> = Vec::new();
         for ring in &mut self.rings {
             held.extend(std::iter::from_fn(|| ring.pop().ok()));
@@ -476,12 +489,7 @@ impl Drop for Engine {
                 held.push(sent);
             }
         }
-        for sent in held {
-            if let Some(at) = self.stats.nodes.get(sent.to.node().index()) {
-                at.gone.add(sent.batch.len() as u64);
-            }
-            sent.batch.free();
-        }
+        held.into_iter().for_each(|sent| sent.batch.free_held());
         self.core.free_lost();
     }
 }

@@ -78,6 +78,15 @@ impl Tasks {
         }
     }
 
+    /// Takes a task out of its turn for good: nothing wakes it any more.
+    pub fn bar(&mut self, node: NodeId) {
+        self.unschedule(node);
+        if let Some(task) = self.tasks.get_mut(node.index()) {
+            // Whoever wakes it finds it awake.
+            task.scheduled = true;
+        }
+    }
+
     /// After a run and what it woke: shows that the task sleeps, if it does.
     pub fn ended(&self, node: NodeId) {
         if self.tasks.get(node.index()).is_some_and(|task| !task.scheduled) {
@@ -156,6 +165,17 @@ mod tests {
             t.wake(node);
         }
         assert_eq!(order.iter().filter(|n| **n == 1).count(), 3, "{order:?}");
+    }
+
+    #[test]
+    fn a_barred_task_never_has_its_turn_again() {
+        let mut t = Tasks::new([false; 2].map(AtomicBool::new).into());
+        let (a, b) = (NodeId(0), NodeId(1));
+        t.wake(a);
+        t.wake(b);
+        t.bar(a);
+        t.wake(a);
+        assert_eq!((t.pop(), t.pop()), (Some(b), None));
     }
 
     #[test]

@@ -31,6 +31,20 @@ impl Router {
         read(self.shared[node.index()].as_any(), parameter).map_err(HandlerError::Failed)
     }
 
+    /// Whether `handler` of `element` is there to be read, without reading it.
+    ///
+    /// # Errors
+    /// If it is not.
+    pub fn check_readable(&self, element: &str, handler: &str) -> Result<(), HandlerError> {
+        let node = self.find(element).ok_or_else(|| HandlerError::NoElement(element.to_owned()))?;
+        let full = || format!("{element}.{handler}");
+        match self.handlers(node).iter().find(|h| h.name == handler) {
+            Some(h) if h.read.is_none() => Err(HandlerError::NotReadable(full())),
+            None if self.read_generic(node, handler).is_none() => Err(HandlerError::NoHandler(full())),
+            _ => Ok(()),
+        }
+    }
+
     /// Writes `handler` of `element`.
     ///
     /// # Errors

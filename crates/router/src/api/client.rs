@@ -3,15 +3,17 @@
 use crate::config::reason;
 use serde_json::Value;
 use std::fmt::Write as _;
-use std::io::{Read, Write};
+use std::io::{ErrorKind, Read, Write};
 use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 use std::time::Duration;
 
 /// Longest answer, in bytes: a full table of routes is below 100 MB.
 const MAX_ANSWER: u64 = 1 << 30;
-/// How long a router may take to answer.
+/// How long a router may take to answer: a large table takes a while.
 const PATIENCE: Duration = Duration::from_secs(30);
+/// How long it may take to answer what costs it nothing.
+const GREETING: Duration = Duration::from_secs(5);
 
 /// A running router.
 #[derive(Clone, Debug)]
@@ -23,6 +25,14 @@ impl Client {
     /// The router with this socket.
     pub fn new(socket: impl Into<PathBuf>) -> Client {
         Client { socket: socket.into() }
+    }
+
+    /// Finds out whether there is a router that answers at all, before anything is asked that may take long.
+    ///
+    /// # Errors
+    /// If there is no answer, or not one that is understood.
+    pub fn greet(&self) -> Result<(), String> {
+        self.answer(&get_request("/"), GREETING).map(drop)
     }
 
     /// The rows of a table.
@@ -62,7 +72,7 @@ impl Client {
     pub fn put(&self, path: &str, value: &str) -> Result<(), String> {
         let length = value.len();
         let head = format!("PUT {path} HTTP/1.0\r\nHost: localhost\r\nContent-Length: {length}\r\n\r\n");
-        match self.answer(&(head + value))? {
+        match self.answer(&(head + value), PATIENCE)? {
             (200 | 204, _) => Ok(()),
             (_, refusal) => Err(refusal.trim_end().to_owned()),
         }
@@ -73,18 +83,23 @@ impl Client {
     /// # Errors
     /// If there is no answer, or it is a refusal.
     pub fn get(&self, path: &str) -> Result<String, String> {
-        // HTTP/1.0 (RFC 1945): the answer ends with the connection, and is not sent in chunks.
-        match self.answer(&format!("GET {path} HTTP/1.0\r\nHost: localhost\r\n\r\n"))? {
+        match self.answer(&get_request(path), PATIENCE)? {
             (200, body) => Ok(body),
             (_, refusal) => Err(refusal.trim_end().to_owned()),
         }
     }
 
     /// Status and body of the answer to a request.
-    fn answer(&self, request: &str) -> Result<(u16, String), String> {
-        let answer = self.exchange(request);
-        let answer =
-            answer.map_err(|e| format!("no answer from {}: {}", self.socket.display(), reason(&e)))?;
+    fn answer(&self, request: &str, patience: Duration) -> Result<(u16, String), String> {
+        let answer = self.exchange(request, patience).map_err(|e| {
+            let socket = self.socket.display();
+            match e.kind() {
+                ErrorKind::WouldBlock | ErrorKind::TimedOut => {
+                    format!("no answer from {socket} within {} s", patience.as_secs())
+                }
+                _ => format!("no answer from {socket}: {}", reason(&e)),
+            }
+        })?;
         if answer.is_empty() {
             return Err(format!("no answer from {}: the connection was closed", self.socket.display()));
         }
@@ -92,10 +107,10 @@ impl Client {
         Ok((status, body.to_owned()))
     }
 
-    fn exchange(&self, request: &str) -> std::io::Result<String> {
+    fn exchange(&self, request: &str, patience: Duration) -> std::io::Result<String> {
         let mut stream = UnixStream::connect(&self.socket)?;
-        stream.set_read_timeout(Some(PATIENCE))?;
-        stream.set_write_timeout(Some(PATIENCE))?;
+        stream.set_read_timeout(Some(patience))?;
+        stream.set_write_timeout(Some(patience))?;
         stream.write_all(request.as_bytes())?;
         let mut answer = String::new();
         stream.take(MAX_ANSWER).read_to_string(&mut answer)?;
@@ -107,6 +122,11 @@ impl Client {
     pub fn socket(&self) -> &std::path::Path {
         &self.socket
     }
+}
+
+/// HTTP/1.0 (RFC 1945): the answer ends with the connection, and is not sent in chunks.
+fn get_request(path: &str) -> String {
+    format!("GET {path} HTTP/1.0\r\nHost: localhost\r\n\r\n")
 }
 
 /// Status and body of an answer.

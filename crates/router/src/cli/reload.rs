@@ -4,6 +4,7 @@ use super::http::Http;
 use super::router::RouterArgs;
 use super::settings::Settings;
 use crate::linux::{ControlSide, ReversePath};
+use ::io::say;
 use graph::Router;
 use signal_hook::consts::SIGHUP;
 use signal_hook::iterator::{Handle, Signals};
@@ -45,8 +46,8 @@ impl Reload {
         let thread = Builder::new().name("reload".to_owned()).spawn(move || {
             for _ in signals.forever() {
                 match reloaded.reload(&args) {
-                    Ok(()) => eprintln!("routebricks: {CHANGEABLE} are as the settings say now"),
-                    Err(why) => eprintln!("error: {why}; everything stays as it is"),
+                    Ok(()) => say!("routebricks: {CHANGEABLE} are as the settings say now"),
+                    Err(why) => say!("error: {why}; everything stays as it is"),
                 }
             }
         })?;
@@ -82,7 +83,7 @@ impl Reloaded {
         self.change_to(&new).inspect_err(|_| {
             let running = self.running.clone();
             if let Err(why) = self.data_side(&running).and_then(|()| self.serve_at(&running)) {
-                eprintln!("error: {why}");
+                say!("error: {why}");
             }
         })?;
         self.running = new;

@@ -1,7 +1,7 @@
 //! `restart-control`: a new control process in place of the one that a router has.
 
 use super::which::Which;
-use super::{Done, failed};
+use super::{Done, Output, failed};
 use crate::api::client::Client;
 use clap::Args;
 use serde_json::Value;
@@ -42,7 +42,11 @@ pub fn restart(args: &RestartArgs) -> Done {
         if starts(&now) > before && is_up {
             let (pid, after) = (&now["pid"], begun.elapsed().as_secs_f64());
             let version = now["version"].as_str().unwrap_or_default();
-            println!("control side: process {pid}, version {version}, {state} after {after:.1} s");
+            let mut out = Output::stdout();
+            out.line(format_args!(
+                "control side: process {pid}, version {version}, {state} after {after:.1} s"
+            ));
+            out.done()?;
             if starts(&now) > before + 1 {
                 let why = now["last_end"].as_str().unwrap_or_default();
                 return Err(failed(format_args!(

@@ -6,6 +6,7 @@ use crate::config::{ConfigArgs, Configuration, Reported};
 use crate::run::{BURST, RunOptions, Service};
 use clap::Args;
 use graph::{Nanos, SECOND};
+use io::say;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
@@ -73,7 +74,7 @@ pub fn run(args: &RunArgs) -> Done {
 /// Tells where HTTP is served: with port 0 the system chose.
 pub(super) fn announce(server: &Server) {
     if let Some(address) = server.http() {
-        eprintln!("routebricks: serving http://{address}/");
+        say!("routebricks: serving http://{address}/");
     }
 }
 

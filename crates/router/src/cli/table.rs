@@ -7,6 +7,7 @@ use fib::{
     NextHop, ReadError, RouteFile, RouteFileErrors, Synth, TableStat, read_mrt, stat4, stat6, synth,
     write_mrt,
 };
+use io::say;
 use std::fmt::Write;
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
@@ -116,7 +117,7 @@ fn make(args: &SynthArgs) -> Done {
     };
     let (file, hole) = made.map_err(failed)?;
     write(&file, args.output.as_deref())?;
-    eprintln!("hole: {hole} (no route leads there)");
+    say!("hole: {hole} (no route leads there)");
     Ok(())
 }
 
@@ -149,10 +150,10 @@ fn read(path: &Path, port: u32) -> Result<RouteFile, Reported> {
     }
     RouteFile::parse(&bytes, Some(port)).map_err(|RouteFileErrors { first, total }| {
         for wrong in &first {
-            eprintln!("{shown}:{}: error: {}", wrong.line, wrong.error);
+            say!("{shown}:{}: error: {}", wrong.line, wrong.error);
         }
         if total > first.len() {
-            eprintln!("... and {} more lines with errors", total - first.len());
+            say!("... and {} more lines with errors", total - first.len());
         }
         Reported
     })

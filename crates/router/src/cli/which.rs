@@ -22,9 +22,11 @@ impl Which {
     /// A connection to it.
     ///
     /// # Errors
-    /// If there is none, or more than one and none is named; that was printed.
+    /// If there is none, or more than one and none is named, or it does not answer; that was printed.
     pub fn client(&self) -> Result<Client, Reported> {
-        self.find().map(Client::new)
+        let client = Client::new(self.find()?);
+        client.greet().map_err(failed)?;
+        Ok(client)
     }
 
     fn find(&self) -> Result<PathBuf, Reported> {

@@ -1,6 +1,7 @@
 //! Which life of a node this is: a number that differs from that of the one before, also across restarts of everything.
 
 use cluster::header::INCARNATIONS;
+use io::say;
 use std::fs;
 use std::path::Path;
 use std::time::SystemTime;
@@ -14,7 +15,7 @@ pub fn next(directory: &Path, cluster: &str, node: &str) -> u8 {
         || SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).map_or(0, |time| time.as_millis() as u8);
     let next = last.unwrap_or_else(clock).wrapping_add(1) % INCARNATIONS;
     if let Err(e) = fs::write(&file, format!("{next}\n")) {
-        eprintln!("warning: {}: {e}", file.display());
+        say!("warning: {}: {e}", file.display());
     }
     next
 }

@@ -12,6 +12,7 @@ use super::tables::{ADOPT, Following, Replication};
 use super::text::{SWITCH, punt_switch, twin_elements};
 use crate::linux::{self, Namespaces, Port};
 use crate::run::Service;
+use ::io::say;
 use control::link::{add_neighbour, link};
 use control::replicate::{Log, Server, ServerSettings};
 use control::{Cables, Control, Settings, Source, Tables};
@@ -138,7 +139,7 @@ impl Office {
     }
 
     fn say(&self, what: &str) {
-        eprintln!("routebricks: {what}");
+        say!("routebricks: {what}");
         self.service.status(what);
     }
 
@@ -207,7 +208,7 @@ impl Office {
         drop(duty);
         for twin in &state.twins {
             if let Err(e) = linux::take_back(&self.namespaces, &twin.port) {
-                eprintln!("error: {}: the twin stays: {e}", twin.port.name);
+                say!("error: {}: the twin stays: {e}", twin.port.name);
             }
         }
         self.say("control node no more");
@@ -280,7 +281,7 @@ impl Office {
         for twin in twins {
             let is_away = self.namespaces.enter_private().is_ok() && link(&twin.port.tap).is_err();
             if is_away && let Err(e) = linux::take_back(&self.namespaces, &twin.port) {
-                eprintln!("error: {}: the twin stays: {e}", twin.port.name);
+                say!("error: {}: the twin stays: {e}", twin.port.name);
             }
         }
     }
@@ -424,7 +425,7 @@ impl Clerk {
                         Ok(()) => (wanted, said) = (None, None),
                         Err(e) if said.as_ref() == Some(&e) => {}
                         Err(e) => {
-                            eprintln!("warning: {e}; it is tried again");
+                            say!("warning: {e}; it is tried again");
                             said = Some(e);
                         }
                     }

@@ -7,6 +7,7 @@ use super::node::Twin;
 use super::office::Office;
 use super::text::{SWITCH, link_elements};
 use crate::run::Service;
+use ::io::say;
 use graph::Router;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use serde::{Deserialize, Serialize};
@@ -125,7 +126,7 @@ impl Running {
     fn take(&self, line: &str) {
         let order: Order = match serde_json::from_str(line) {
             Ok(order) => order,
-            Err(e) => return eprintln!("error: an order that cannot be read: {e}"),
+            Err(e) => return say!("error: an order that cannot be read: {e}"),
         };
         let done = self.follow(&order);
         self.service.answer(ANSWER, &format!("{} {}", order.number, done.err().as_deref().unwrap_or("ok")));

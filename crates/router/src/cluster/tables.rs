@@ -7,6 +7,7 @@ use crate::config::reason;
 use crate::run::Service;
 use control::Tables;
 use control::replicate::{Authority, Client, ClientSettings, Identity};
+use io::say;
 use serde::{Deserialize, Serialize};
 use std::fs;
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
@@ -240,7 +241,7 @@ impl Following {
                     } else {
                         format!("tables stay as they are{why}")
                     };
-                    eprintln!("routebricks: {news}");
+                    say!("routebricks: {news}");
                     service.status(&news);
                 }
                 thread::sleep(LOOK);

@@ -3,6 +3,7 @@
 use super::Reported;
 use clap::Args;
 use clap::error::ErrorKind;
+use io::say;
 use lang::{MAX_SOURCE_BYTES, library_candidates};
 use std::fs::File;
 use std::io::Read;
@@ -86,7 +87,7 @@ fn read(name: &str) -> Result<Text, Reported> {
             Ok(Text { name: shown.to_owned(), bytes, file })
         }
         Err(error) => {
-            eprintln!("error: cannot read {shown}: {}", reason(&error));
+            say!("error: cannot read {shown}: {}", reason(&error));
             Err(Reported)
         }
     }

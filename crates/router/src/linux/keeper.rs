@@ -3,6 +3,7 @@
 //! The kernel destroys a namespace that nobody holds, and with it the virtual interfaces (veth, macvlan) that are in it.
 
 use super::Port;
+use ::io::say;
 use control::link::{add_address, change, link};
 use control::netlink::Address;
 use control::netlink::request::LinkChange;
@@ -150,7 +151,7 @@ pub fn give_back(ports: &[Kept], caller: impl AsFd) -> io::Result<()> {
     for port in ports {
         let moved = link(&port.name).and_then(|found| {
             if let Err(e) = set_offloads(found.index, &port.offloads, true) {
-                eprintln!("warning: {}: offloads cannot be switched on again: {e}", port.name);
+                say!("warning: {}: offloads cannot be switched on again: {e}", port.name);
             }
             // In one go: nobody finds it there in another state. A killed driver leaves it promiscuous, and its XDP program:
             // with that, the next one gets no XDP socket.

@@ -2,6 +2,7 @@
 
 use super::Port;
 use super::keeper::Keeper;
+use ::io::say;
 use nix::sched::{CloneFlags, setns, unshare};
 use std::fs::{self, File};
 use std::io;
@@ -93,7 +94,7 @@ impl Namespaces {
 fn keeper(caller: &File, ports: &[Port]) -> Option<Keeper> {
     let keeper = Keeper::start(caller, ports);
     let warn = |e: &io::Error| {
-        eprintln!("warning: if this process is killed, virtual interfaces among the ports are lost: {e}");
+        say!("warning: if this process is killed, virtual interfaces among the ports are lost: {e}");
     };
     keeper.inspect_err(warn).ok()
 }

@@ -2,6 +2,7 @@
 
 use super::Namespaces;
 use super::keeper::{Kept, give_back};
+use ::io::say;
 use control::Cables;
 use control::link::{add_address, addresses, change, link};
 use control::netlink::request::LinkChange;
@@ -127,7 +128,7 @@ impl<N: Deref<Target = Namespaces>> Twins<N> {
                 if let Err(e) = set_offloads(index, &port.offloads, false) {
                     let names =
                         port.offloads.iter().map(|offload| offload.name()).collect::<Vec<_>>().join(", ");
-                    eprintln!("warning: {}: cannot switch off {names}: {e}", port.name);
+                    say!("warning: {}: cannot switch off {names}: {e}", port.name);
                 }
                 change(index, &LinkChange { up: Some(true), ..LinkChange::default() })?;
             }
@@ -184,7 +185,7 @@ pub fn hand_over(namespaces: &Namespaces, ports: &[Port]) -> io::Result<Vec<u32>
         change(twin, &LinkChange { up: Some(port.up), ..LinkChange::default() })?;
         for (local, len) in port.addresses.iter().copied() {
             if let Err(e) = add_address(&Address { link: twin, local, len }) {
-                eprintln!("warning: {}: the twin does not take the address {local}/{len}: {e}", port.name);
+                say!("warning: {}: the twin does not take the address {local}/{len}: {e}", port.name);
             }
         }
         numbers.push(twin);
@@ -214,7 +215,7 @@ impl<N: Deref<Target = Namespaces>> Drop for Twins<N> {
         let ports: Vec<Kept> = self.taken.iter().map(Kept::from).collect();
         let entered = self.namespaces.enter_private();
         if let Err(e) = entered.and_then(|()| give_back(&ports, self.namespaces.caller())) {
-            eprintln!("error: an interface could not be given back to Linux: {e}");
+            say!("error: an interface could not be given back to Linux: {e}");
         }
     }
 }

@@ -7,12 +7,13 @@ mod worker;
 
 pub use service::Service;
 
+use crate::cli::Output;
 use crate::words::counted;
 use graph::{Clock, Engine, Nanos, Options, Router, Tables};
-use io::Devices;
 use io::ring::WithRings;
+use io::{Devices, say, tell};
 use lang::{Flat, SourceMap, render};
-use std::io::{IsTerminal, Write};
+use std::io::IsTerminal;
 use std::sync::Arc;
 use std::thread;
 use worker::{Run, drive};
@@ -62,7 +63,7 @@ pub fn run<S>(
     serve: impl FnOnce(&Arc<Router>) -> Result<S, String>,
 ) -> Result<(), Failed> {
     if flat.elements.is_empty() {
-        eprintln!("warning: configuration has no elements, exiting");
+        say!("warning: configuration has no elements, exiting");
         return Ok(());
     }
     options.service.status("opening the devices");
@@ -79,19 +80,20 @@ pub fn run<S>(
     let router = match Router::new(flat, &elements::classes(), &graph_options) {
         Ok(router) => Arc::new(router),
         Err(diagnostics) => {
-            eprint!("{}", render(&diagnostics, sources, color));
+            tell(format_args!("{}", render(&diagnostics, sources, color)));
             return Err(Failed);
         }
     };
     drop(graph_options);
-    eprint!("{}", render(router.warnings(), sources, color));
-    router.devices().warnings().iter().for_each(|w| eprintln!("warning: {w}"));
+    tell(format_args!("{}", render(router.warnings(), sources, color)));
+    router.devices().warnings().iter().for_each(|w| say!("warning: {w}"));
+    check_handlers(&router, &options.read)?;
     let mut engines = router.engines();
     if !options.accounting {
         engines.iter_mut().for_each(Engine::without_cycles);
     }
     let served = serve(&router).map_err(|e| {
-        eprintln!("error: {e}");
+        say!("error: {e}");
         Failed
     })?;
     let ended = drive_all(&router, engines, &clock, options);
@@ -116,11 +118,11 @@ fn drive_all(
     let (elements, workers) = (counted(elements, "element"), counted(workers, "worker"));
     let buffers = counted(router.pool().capacity(), "buffer");
     if endless {
-        eprintln!("routebricks: ready: {elements}, {workers}, {buffers}");
+        say!("routebricks: ready: {elements}, {workers}, {buffers}");
     }
     options.service.ready(&format!("running: {elements}, {workers}, {buffers}"));
     let watch = options.service.watch(router.stats()).unwrap_or_else(|e| {
-        eprintln!("warning: the service manager will not hear that this router lives: {e}");
+        say!("warning: the service manager will not hear that this router lives: {e}");
         None
     });
     let mut result = Ok(());
@@ -129,13 +131,11 @@ fn drive_all(
         match thread.map(thread::JoinHandle::join) {
             Ok(Ok(engine)) => stopped.push(engine),
             Ok(Err(_)) => {
-                eprintln!(
-                    "error: a worker ended by a fault of this program (see above); the router was stopped"
-                );
+                say!("error: a worker ended by a fault of this program (see above); the router was stopped");
                 result = Err(Failed);
             }
             Err(e) => {
-                eprintln!("error: cannot start a worker: {e}");
+                say!("error: cannot start a worker: {e}");
                 run.stop();
                 result = Err(Failed);
             }
@@ -162,7 +162,7 @@ fn spawn(engine: Engine, run: &Arc<Run>, cpus: &[usize]) -> std::io::Result<thre
         if let Some(cpu) = cpu
             && let Err(e) = bind(cpu)
         {
-            eprintln!("warning: worker {worker} cannot be bound to processor {cpu}: {e}");
+            say!("warning: worker {worker} cannot be bound to processor {cpu}: {e}");
         }
         #[cfg(feature = "dpdk")]
         let _registration = dpdk::register_worker();
@@ -182,7 +182,7 @@ fn bind(cpu: usize) -> nix::Result<()> {
 fn end(router: Arc<Router>, devices: OurDevices, options: &RunOptions) -> Result<(), Failed> {
     let mut result = Ok(());
     if let Err(errors) = router.finish() {
-        errors.iter().for_each(|e| eprintln!("error: {e}"));
+        errors.iter().for_each(|e| say!("error: {e}"));
         result = Err(Failed);
     }
     if print_handlers(&router, &options.read).is_err() {
@@ -193,39 +193,57 @@ fn end(router: Arc<Router>, devices: OurDevices, options: &RunOptions) -> Result
     // Elements hold ports and buffers: they must be gone before devices are closed.
     drop(router);
     let (held, missing) = (packet::held(), devices.close());
-    if endless {
-        eprintln!(
+    // What came out is all there is to say of a run that ends by itself, unless something did not.
+    if endless || lost > 0 || held > 0 {
+        say!(
             "routebricks: stopped: {made} packets in, {gone} out, {lost} lost, {held} held, {missing} buffers missing"
         );
     } else if missing > 0 {
-        eprintln!("error: {missing} buffers missing: a fault of this program");
+        say!("error: {missing} buffers missing: a fault of this program");
     }
     let unaccounted = packet::unaccounted();
     if unaccounted > 0 {
-        eprintln!("error: {unaccounted} packets unaccounted for: a fault of this program");
+        say!("error: {unaccounted} packets unaccounted for: a fault of this program");
     }
     if missing > 0 || unaccounted > 0 { Err(Failed) } else { result }
 }
 
+/// A handler's element and name.
+fn split(handler: &str) -> Option<(&str, &str)> {
+    handler.rsplit_once('.')
+}
+
+/// Whether all these handlers can be read.
+fn check_handlers(router: &Router, names: &[String]) -> Result<(), Failed> {
+    let mut result = Ok(());
+    for name in names {
+        let wrong = match split(name) {
+            Some((element, handler)) => router.check_readable(element, handler).err().map(|e| e.to_string()),
+            None => Some(format!("'{name}' is not of the form ELEMENT.HANDLER")),
+        };
+        if let Some(wrong) = wrong {
+            say!("error: {wrong}");
+            result = Err(Failed);
+        }
+    }
+    result
+}
+
 fn print_handlers(router: &Router, names: &[String]) -> Result<(), Failed> {
     let mut result = Ok(());
-    let mut out = std::io::stdout().lock();
+    let mut out = Output::stdout();
     for name in names {
-        let (element, handler) = name.rsplit_once('.').unwrap_or(("", name));
+        let (element, handler) = split(name).unwrap_or(("", name));
         match router.read(element, handler, "") {
-            Ok(value) if names.len() == 1 => {
-                let _ = writeln!(out, "{}", value.trim_end());
-            }
-            Ok(value) => {
-                let _ = writeln!(out, "{name}:\n{}\n", value.trim_end());
-            }
+            Ok(value) if names.len() == 1 => out.line(format_args!("{}", value.trim_end())),
+            Ok(value) => out.line(format_args!("{name}:\n{}\n", value.trim_end())),
             Err(e) => {
-                eprintln!("error: {e}");
+                say!("error: {e}");
                 result = Err(Failed);
             }
         }
     }
-    result
+    out.done().map_err(|_| Failed).and(result)
 }
 
 /// The devices of this process, and how to close them.
@@ -249,7 +267,7 @@ impl OurDevices {
     #[cfg(not(feature = "dpdk"))]
     fn new(options: &RunOptions) -> OurDevices {
         if !options.eal.is_empty() {
-            eprintln!("warning: arguments for EAL are ignored: this program was built without DPDK");
+            say!("warning: arguments for EAL are ignored: this program was built without DPDK");
         }
         let help =
             "this program was built without DPDK: build it with `make build`, or use FromDump and ToDump";

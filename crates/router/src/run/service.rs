@@ -1,5 +1,6 @@
 //! What a service manager is told (sd_notify(3)): that the router is ready, that it lives, that it ends.
 
+use ::io::say;
 use epoch::Count;
 use graph::engine::stats::WorkerStats;
 use std::env;
@@ -32,7 +33,7 @@ impl Service {
     pub fn from_environment() -> Service {
         let number = |name: &str| env::var(name).ok().and_then(|text| text.parse::<u64>().ok());
         let Some(address) = env::var_os("NOTIFY_SOCKET") else { return Service::default() };
-        let socket = connect(&address).inspect_err(|e| eprintln!("warning: NOTIFY_SOCKET: {e}")).ok();
+        let socket = connect(&address).inspect_err(|e| say!("warning: NOTIFY_SOCKET: {e}")).ok();
         let meant = number("WATCHDOG_PID").is_none_or(|pid| pid == u64::from(process::id()));
         let watchdog = number("WATCHDOG_USEC").filter(|usec| meant && *usec > 0).map(Duration::from_micros);
         Service { socket, watchdog }

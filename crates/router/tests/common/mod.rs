@@ -1,6 +1,8 @@
 //! Runs the command as users do.
 #![allow(dead_code, clippy::unwrap_used, reason = "test code may panic; each program uses a part")]
 
+pub mod running;
+
 use std::io::Write;
 use std::path::Path;
 use std::process::{Command, Stdio};

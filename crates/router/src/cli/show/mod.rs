@@ -9,6 +9,7 @@ use super::{Done, Output, failed, json_rows};
 use crate::api::client::Client;
 use clap::{Args, ValueEnum};
 use serde_json::Value;
+use std::io::IsTerminal;
 use std::time::Duration;
 
 /// Arguments of `show`.
@@ -66,7 +67,7 @@ pub fn show(args: &ShowArgs) -> Done {
     loop {
         let text = picture(args, &client).map_err(failed)?;
         let mut out = Output::stdout();
-        if args.watch && !args.json {
+        if args.watch && !args.json && std::io::stdout().is_terminal() {
             out.text(CLEAR);
         }
         out.text(&text);

@@ -13,6 +13,7 @@ pub mod etcd;
 use crate::run::Service;
 use cluster::election::{Config, Election, Holder, Present, Role, Step, View};
 use etcd::{Access, Entry, Etcd, Failure};
+use io::say;
 use serde::{Deserialize, Serialize};
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -284,7 +285,7 @@ impl Driver {
                 self.machine.campaigned(now);
             }
             Step::Resign => {
-                eprintln!(
+                say!(
                     "routebricks: no link to another node is up; another one is left to be the control node"
                 );
                 let lease = std::mem::take(&mut self.lease);
@@ -330,8 +331,8 @@ impl Driver {
     /// Etcd answers, or does not.
     fn answers(&mut self, silent: Option<String>) {
         match (&self.silent, &silent) {
-            (None, Some(why)) => eprintln!("routebricks: etcd: {why}; everything stays as it is"),
-            (Some(_), None) => eprintln!("routebricks: etcd answers again"),
+            (None, Some(why)) => say!("routebricks: etcd: {why}; everything stays as it is"),
+            (Some(_), None) => say!("routebricks: etcd answers again"),
             _ => {}
         }
         self.silent = silent;
