@@ -1,8 +1,8 @@
 //! Ports whose wires are lists in memory: for tests, benchmarks and the simulator.
 
 use crate::devices::{Devices, OpenError, PoolSize};
-use crate::rss::RssOffer;
 use crate::port::{Claim, Limits, Link, Port, PortStats, Received, RxQueue, Sent, TxQueue};
+use crate::rss::RssOffer;
 use packet::wire::ethernet::Mac;
 use packet::{Batch, Packet, Pool};
 use std::collections::{BTreeMap, VecDeque};

@@ -4,7 +4,8 @@ use std::fmt::{self, Display, Formatter, Write};
 
 /// The words for what may be hashed; bit i of [`RssFields`] is the i-th.
 const WORDS: [&str; 13] = [
-    "ip", "tcp", "udp", "sctp", "tunnel", "inner", "ethernet", "vlan", "mpls", "gtp", "ipsec", "l2tp", "pppoe",
+    "ip", "tcp", "udp", "sctp", "tunnel", "inner", "ethernet", "vlan", "mpls", "gtp", "ipsec", "l2tp",
+    "pppoe",
 ];
 /// The key length of drivers that do not tell theirs.
 const USUAL_KEY: u8 = 40;
@@ -254,7 +255,7 @@ impl RssOffer {
 /// What RSS a device does; the text that it is written as has a line for each part.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RssState {
-    /// What is hashed, by DPDK's names of kinds of packets.
+    /// What is hashed, by DPDK's names of kinds of packets; empty if the driver does not tell.
     pub hashes: Vec<&'static str>,
     /// The key; empty if it cannot be read.
     pub key: Vec<u8>,
@@ -265,7 +266,7 @@ pub struct RssState {
 impl Display for RssState {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         if self.hashes.is_empty() {
-            return f.write_str("none");
+            return f.write_str("the driver does not tell\n");
         }
         let or_none = |text: String| if text.is_empty() { "none".to_owned() } else { text };
         let table: Vec<String> = self.table.iter().map(u16::to_string).collect();
