@@ -10,13 +10,14 @@ const FLOOR: &str = "22.11";
 
 fn main() {
     println!("cargo:rerun-if-changed=src/shim.c");
+    println!("cargo:rerun-if-changed=src/rss.c");
     println!("cargo:rerun-if-changed=src/shim.h");
     println!("cargo:rerun-if-env-changed=PKG_CONFIG_PATH");
     let cflags = pkg_config(&["--cflags", &format!("libdpdk >= {FLOOR}")]);
     let libs = pkg_config(&["--libs", "libdpdk"]);
 
     let mut shim = cc::Build::new();
-    shim.file("src/shim.c").std("gnu11").opt_level(3).warnings(true);
+    shim.files(["src/shim.c", "src/rss.c"]).std("gnu11").opt_level(3).warnings(true);
     for flag in &cflags {
         shim.flag(flag);
     }

@@ -9,7 +9,7 @@ use crate::names::{self, Target};
 use crate::pool::DpdkPool;
 use crate::port::{DpdkPort, Setup, info};
 use crate::raw;
-use io::{Claim, Limits, OpenError};
+use io::{Claim, Limits, OpenError, RssOffer};
 use std::ffi::{CStr, CString};
 use std::sync::Arc;
 
@@ -192,6 +192,28 @@ impl Device {
         }
     }
 
+    /// What RSS it has: none where it is a Linux interface, whose settings are Linux's.
+    pub(crate) fn rss(&self) -> RssOffer {
+        let port = self.id.filter(|_| matches!(self.kind, Kind::Port));
+        port.and_then(|id| info(id).ok()).map(|info| info.rss).unwrap_or_default()
+    }
+
+    /// What the user should know of RSS that is wanted and not to be had.
+    pub(crate) fn rss_warning(&self) -> Option<String> {
+        let (argument, text) = self.claim?.rss.warning(self.rss())?;
+        Some(format!("{}: {argument}: {text}", self.name()))
+    }
+
+    /// Refuses RSS that the device does not take, or that disagrees with what is wanted already.
+    fn check_rss(&self, claim: Claim) -> Result<(), OpenError> {
+        if let Some(argument) = self.claim.unwrap_or_default().rss.conflict(claim.rss) {
+            let message = format!("{}: two elements set {argument} differently", self.name());
+            return Err(OpenError::new(message, "a device has one such setting: write it in one place"));
+        }
+        let refused = |(argument, text)| OpenError::new(format!("{}: {argument}: {text}", self.name()), "");
+        claim.rss.check(self.rss()).map_err(refused)
+    }
+
     /// Adds to what is wanted of the device.
     pub(crate) fn claim(&mut self, claim: Claim) -> Result<(), OpenError> {
         let (name, limits) = (self.name(), self.limits()?);
@@ -208,6 +230,7 @@ impl Device {
                 ));
             }
         }
+        self.check_rss(claim)?;
         self.claim = Some(self.claim.unwrap_or_default().and(claim));
         Ok(())
     }
@@ -276,6 +299,7 @@ impl Device {
                 Some(linux.interface.clone())
             }
         };
+        setup.check(self.name())?;
         let is_xdp = self.is_xdp();
         let started = match pool.no_xdp().filter(|_| is_xdp) {
             Some(reason) => Err(OpenError::new(format!("{}: {reason}", self.name()), "use af_packet")),

@@ -5,7 +5,7 @@ use crate::eal::{Eal, EalOptions};
 use crate::names;
 use crate::pool::{DpdkPool, MOST_DATA_ROOM, Size};
 use io::say;
-use io::{Claim, Devices, Limits, NoDevices, OpenError, PoolSize, Port};
+use io::{Claim, Devices, Limits, NoDevices, OpenError, PoolSize, Port, RssOffer};
 use packet::{BufferSource, Pool};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -86,6 +86,12 @@ impl Devices for DpdkDevices {
         let mut state = self.lock();
         let index = state.find(name, &self.options)?;
         state.devices[index].limits()
+    }
+
+    fn rss(&self, name: &str) -> Option<RssOffer> {
+        let mut state = self.lock();
+        let index = state.find(name, &self.options).ok()?;
+        Some(state.devices[index].rss())
     }
 
     fn claim(&self, name: &str, claim: Claim) -> Result<(), OpenError> {
@@ -236,7 +242,11 @@ impl State {
             device.plug(&eal)?;
             device.start(&eal, &pool)?;
             let warning = device.warning().map(str::to_owned);
-            warning.into_iter().chain(self.few_buffers()).for_each(|warning| say!("warning: {warning}"));
+            warning
+                .into_iter()
+                .chain(device.rss_warning())
+                .chain(self.few_buffers())
+                .for_each(|warning| say!("warning: {warning}"));
         }
         let port = self.devices.get(index).and_then(Device::port).cloned();
         let port = port.ok_or_else(|| OpenError::new("the device is not started", ""))?;

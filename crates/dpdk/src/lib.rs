@@ -27,6 +27,7 @@ mod pool;
 mod port;
 mod queue;
 mod raw;
+mod rss;
 mod runtime_dir;
 
 pub use devices::DpdkDevices;

@@ -7,7 +7,8 @@ use crate::ops::Ops;
 use crate::pool::DpdkPool;
 use crate::queue::{DpdkRx, DpdkTx, Place};
 use crate::raw;
-use io::{Claim, Limits, Link, OpenError, Port, PortStats, RxQueue, TxQueue};
+use crate::rss;
+use io::{Claim, Limits, Link, OpenError, Port, PortStats, RssOffer, RssState, RxQueue, TxQueue};
 use packet::BufferSource;
 use packet::wire::ethernet::Mac;
 use std::ffi::CStr;
@@ -26,6 +27,7 @@ pub(crate) struct Info {
     pub driver: String,
     pub numa_node: Option<u32>,
     pub limits: Limits,
+    pub rss: RssOffer,
     rx_descriptors: u16,
     tx_descriptors: u16,
 }
@@ -51,6 +53,7 @@ pub(crate) fn info(id: u16) -> Result<Info, OpenError> {
         driver,
         numa_node: u32::try_from(raw.socket).ok(),
         limits: Limits { rx_queues: raw.max_rx_queues, tx_queues: raw.max_tx_queues },
+        rss: rss::offer(&raw),
         rx_descriptors: or_default(raw.rx_descriptors),
         tx_descriptors: or_default(raw.tx_descriptors),
     })
@@ -67,6 +70,7 @@ pub(crate) struct Setup {
     tx_descriptors: u16,
     mtu: u16,
     promiscuous: bool,
+    rss: rss::Setting,
 }
 
 impl Setup {
@@ -86,12 +90,18 @@ impl Setup {
             tx_descriptors: tx,
             mtu: claim.mtu,
             promiscuous: claim.promiscuous,
+            rss: rss::Setting::new(claim.rss, info.rss),
         }
     }
 
     /// Lets the receive queues that were claimed read all that the device has.
     pub(crate) fn use_all_rx_queues(&mut self, limits: Limits) {
         self.device_rx_queues = limits.rx_queues;
+    }
+
+    /// Refuses what can be told before the device is touched.
+    pub(crate) fn check(&self, name: &str) -> Result<(), OpenError> {
+        self.rss.check(name, self.rx_queues)
     }
 
     /// Buffers that the port's rings can hold to receive, and to send.
@@ -111,6 +121,7 @@ pub(crate) struct DpdkPort {
     device_rx_queues: u16,
     /// The device computes flow hashes.
     hashes: bool,
+    rss: rss::Setting,
     /// The device is hardware.
     hardware: bool,
     /// Buffers that the driver took when it started and keeps for itself when it closes.
@@ -155,6 +166,7 @@ impl DpdkPort {
             queues: Limits { rx_queues: setup.rx_queues, tx_queues: setup.tx_queues },
             device_rx_queues: setup.device_rx_queues,
             hashes: false,
+            rss: setup.rss,
             hardware: is_hardware(id),
             sunk: 0,
             interface,
@@ -193,10 +205,7 @@ impl DpdkPort {
         let done = |code: i32, what: &'static str| if code == 0 { Ok(()) } else { Err((what, code)) };
         self.set_mtu(setup.mtu)?;
         let mtu = if self.interface.is_some() { 0 } else { u32::from(setup.mtu) };
-        // SAFETY: plain numbers, checked by DPDK; no queue of the port is out yet.
-        let code = unsafe { raw::rb_configure(id, setup.device_rx_queues, setup.tx_queues, mtu) };
-        done(code.min(0), "set it up")?;
-        self.hashes = code == 1;
+        self.hashes = setup.rss.configure(id, [setup.device_rx_queues, setup.tx_queues], mtu)?;
         let pool = self.pool.raw().as_ptr();
         for queue in 0..setup.device_rx_queues {
             // SAFETY: the pool outlives the port, which holds it until it is closed.
@@ -217,6 +226,7 @@ impl DpdkPort {
         // SAFETY: the port is configured, and its queues are set up.
         done(unsafe { raw::rte_eth_dev_start(id) }, "start it")?;
         self.lock().started = true;
+        setup.rss.finish(id, setup.device_rx_queues)?;
         if setup.promiscuous {
             self.set_promiscuous()?;
         }
@@ -437,6 +447,10 @@ impl Port for DpdkPort {
 
     fn queues(&self) -> Limits {
         self.queues
+    }
+
+    fn rss(&self) -> Option<RssState> {
+        self.while_open(|id| self.rss.state(id))
     }
 
     fn take_rx(&self, queue: u16) -> Option<Box<dyn RxQueue>> {

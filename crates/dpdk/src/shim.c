@@ -82,6 +82,9 @@ int rb_info(uint16_t port, struct rb_info *out)
 	out->rx_descriptors = info.default_rxportconf.ring_size;
 	out->tx_descriptors = info.default_txportconf.ring_size;
 	out->max_rx_len = info.max_rx_pktlen;
+	out->rss_words = rb_rss_to_words(info.flow_type_rss_offloads);
+	out->rss_key_len = info.hash_key_size;
+	out->rss_table = info.reta_size;
 	return 0;
 }
 
@@ -111,7 +114,7 @@ int rb_device(uint16_t port, const char **bus, const char **device)
 	return 0;
 }
 
-int rb_configure(uint16_t port, uint16_t rx_queues, uint16_t tx_queues, uint32_t mtu)
+int rb_configure(uint16_t port, uint16_t rx_queues, uint16_t tx_queues, uint32_t mtu, const struct rb_rss *rss)
 {
 	struct rte_eth_dev_info info;
 	struct rte_eth_conf conf;
@@ -122,11 +125,14 @@ int rb_configure(uint16_t port, uint16_t rx_queues, uint16_t tx_queues, uint32_t
 	conf.rxmode.mtu = mtu;
 	/* Packets leave as single unshared buffers of one pool, so drivers may put them back without looking. */
 	conf.txmode.offloads = info.tx_offload_capa & RTE_ETH_TX_OFFLOAD_MBUF_FAST_FREE;
-	uint64_t fields = info.flow_type_rss_offloads & (RTE_ETH_RSS_IP | RTE_ETH_RSS_TCP | RTE_ETH_RSS_UDP);
+	uint64_t fields = info.flow_type_rss_offloads & rb_rss_of_words(rss->hashes);
 	if (fields != 0 && rx_queues > 0) {
 		conf.rxmode.mq_mode = RTE_ETH_MQ_RX_RSS;
 		conf.rxmode.offloads = info.rx_offload_capa & RTE_ETH_RX_OFFLOAD_RSS_HASH;
 		conf.rx_adv_conf.rss_conf.rss_hf = fields;
+		/* DPDK copies it. */
+		conf.rx_adv_conf.rss_conf.rss_key = (uint8_t *)(uintptr_t)rss->key;
+		conf.rx_adv_conf.rss_conf.rss_key_len = rss->key_len;
 	}
 	error = rte_eth_dev_configure(port, rx_queues, tx_queues, &conf);
 	return error != 0 ? error : (conf.rxmode.offloads & RTE_ETH_RX_OFFLOAD_RSS_HASH) != 0;

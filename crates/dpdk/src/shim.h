@@ -60,11 +60,20 @@ struct rb_info {
 	uint16_t max_rx_queues, max_tx_queues;
 	uint16_t rx_descriptors, tx_descriptors; /* the driver's wish; 0: none */
 	uint32_t max_rx_len; /* longest frame it can receive */
+	uint32_t rss_words; /* what it can hash, see rb_rss_to_words() */
+	uint16_t rss_table; /* entries of the redirection table; 0: none */
+	uint8_t rss_key_len; /* 0: unknown */
 };
 
 struct rb_link {
 	uint32_t mbps; /* 0: unknown */
 	uint8_t up, full_duplex;
+};
+
+struct rb_rss {
+	const uint8_t *key; /* NULL: the driver's */
+	uint32_t hashes; /* words of the crate io; 0: no RSS */
+	uint8_t key_len;
 };
 
 int rb_errno(void);
@@ -77,9 +86,21 @@ int rb_info(uint16_t port, struct rb_info *out);
 int rb_link(uint16_t port, struct rb_link *out);
 /* Name of the device (not of the port) and of its bus, for hot-unplugging. */
 int rb_device(uint16_t port, const char **bus, const char **device);
-/* mtu 0: the device's default. Spreads flows over the receive queues where the device can (RSS). 1: packets will come
+/* mtu 0: the device's default. Spreads flows over the receive queues as far as the device can (RSS). 1: packets will come
  * with their hash, 0: without, negative: error. */
-int rb_configure(uint16_t port, uint16_t rx_queues, uint16_t tx_queues, uint32_t mtu);
+int rb_configure(uint16_t port, uint16_t rx_queues, uint16_t tx_queues, uint32_t mtu, const struct rb_rss *rss);
+/* Between DPDK's bits of what is hashed and the words of the crate io. */
+uint32_t rb_rss_to_words(uint64_t hashes);
+uint64_t rb_rss_of_words(uint32_t words);
+/* The i-th bit that has a name, and the name; NULL: there are no more. */
+const char *rb_rss_name(unsigned int i, uint64_t *bit);
+/* What a port hashes and with which key. There must be room for 255 bytes; *key_len is what to ask for. */
+int rb_rss_get(uint16_t port, uint64_t *hashes, uint8_t *key, uint8_t *key_len);
+/* Sets what a configured port hashes, as far as it can, and its key, if there is one. */
+int rb_rss_set(uint16_t port, const struct rb_rss *rss);
+/* The redirection table: the first queues by turns. */
+int rb_table_set(uint16_t port, uint16_t size, uint16_t queues);
+int rb_table_get(uint16_t port, uint16_t *table, uint16_t size);
 int rb_rx_queue(uint16_t port, uint16_t queue, uint16_t descriptors, struct rte_mempool *pool);
 int rb_tx_queue(uint16_t port, uint16_t queue, uint16_t descriptors);
 

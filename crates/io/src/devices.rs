@@ -1,6 +1,7 @@
 //! Where elements get their ports from.
 
 use crate::port::{Claim, Limits, Port};
+use crate::rss::RssOffer;
 use packet::Pool;
 use std::sync::Arc;
 use thiserror::Error;
@@ -33,6 +34,11 @@ pub trait Devices: Send + Sync {
     /// # Errors
     /// If there is no such device or it cannot be opened.
     fn limits(&self, name: &str) -> Result<Limits, OpenError>;
+
+    /// What RSS the device has; `None` if that cannot be told.
+    fn rss(&self, _name: &str) -> Option<RssOffer> {
+        None
+    }
 
     /// Asks for queues and settings of a device. Claims of several elements on one device add up.
     ///

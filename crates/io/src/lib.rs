@@ -14,8 +14,10 @@ pub mod memory;
 pub mod pcap;
 mod port;
 pub mod ring;
+mod rss;
 mod say;
 
 pub use devices::{Devices, NoDevices, OpenError, PoolSize};
 pub use port::{Claim, Limits, Link, Port, PortStats, Received, RxQueue, Sent, TxQueue};
+pub use rss::{Rss, RssFields, RssKey, RssKeyBytes, RssOffer, RssRefusal, RssState};
 pub use say::tell;

@@ -2,6 +2,7 @@
 
 use crate::devices::{Devices, OpenError, PoolSize};
 use crate::port::{Claim, Limits, Link, Port, PortStats, Received, RxQueue, Sent, TxQueue};
+use crate::rss::RssOffer;
 use packet::wire::ethernet::Mac;
 use packet::{Batch, Packet, Pool};
 use std::collections::{BTreeMap, VecDeque};
@@ -84,6 +85,8 @@ pub struct MemoryDevices {
     ports: Mutex<BTreeMap<String, Arc<MemoryPort>>>,
     /// Makes ports of further names as they are asked for.
     more: Option<More>,
+    /// What RSS the devices say they have.
+    rss: Option<RssOffer>,
 }
 
 #[derive(Debug)]
@@ -97,12 +100,18 @@ impl MemoryDevices {
     pub fn new(pool: Pool, names: &[&str], limits: Limits) -> MemoryDevices {
         let port = |(i, name): (usize, &&str)| ((*name).to_owned(), MemoryPort::new(name, i, limits));
         let ports = Mutex::new(names.iter().enumerate().map(port).collect());
-        MemoryDevices { pool, ports, more: None }
+        MemoryDevices { pool, ports, more: None, rss: None }
     }
 
     /// A port for every name but those that `refuse` finds fault with: to see whether a configuration is consistent.
     pub fn any(pool: Pool, limits: Limits, refuse: fn(&str) -> Option<OpenError>) -> MemoryDevices {
-        MemoryDevices { pool, ports: Mutex::default(), more: Some(More { limits, refuse }) }
+        MemoryDevices { pool, ports: Mutex::default(), more: Some(More { limits, refuse }), rss: None }
+    }
+
+    /// The same devices, which say that they have this RSS. A frame comes in by the queue into which it is put all the same.
+    #[must_use]
+    pub fn with_rss(self, offer: RssOffer) -> MemoryDevices {
+        MemoryDevices { rss: Some(offer), ..self }
     }
 
     /// The port itself, to inject and to look at what was sent.
@@ -130,6 +139,10 @@ impl MemoryDevices {
 impl Devices for MemoryDevices {
     fn limits(&self, name: &str) -> Result<Limits, OpenError> {
         self.find(name).map(|p| p.limits)
+    }
+
+    fn rss(&self, _: &str) -> Option<RssOffer> {
+        self.rss
     }
 
     fn claim(&self, name: &str, claim: Claim) -> Result<(), OpenError> {

@@ -1,9 +1,11 @@
 //! Ports and their queues.
 
+use crate::rss::{Rss, RssState};
 use packet::Batch;
 use packet::wire::ethernet::Mac;
 
-/// What a configuration wants of a port. Claims on the same port add up: the larger of each number holds.
+/// What a configuration wants of a port. Claims on the same port add up: the larger of each number holds,
+/// and what one of them says of RSS.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Claim {
     /// Receive queues.
@@ -18,6 +20,8 @@ pub struct Claim {
     pub promiscuous: bool,
     /// Largest IP packet in bytes; 0 = leave as it is.
     pub mtu: u16,
+    /// How the device spreads packets over its receive queues.
+    pub rss: Rss,
 }
 
 impl Claim {
@@ -30,6 +34,7 @@ impl Claim {
             tx_descriptors: self.tx_descriptors.max(other.tx_descriptors),
             promiscuous: self.promiscuous || other.promiscuous,
             mtu: self.mtu.max(other.mtu),
+            rss: self.rss.and(other.rss),
         }
     }
 }
@@ -99,6 +104,10 @@ pub trait Port: Send + Sync {
     }
     /// Receive and transmit queues that the started port has.
     fn queues(&self) -> Limits;
+    /// What the device hashes to choose a receive queue, and how; `None` if it has no RSS.
+    fn rss(&self) -> Option<RssState> {
+        None
+    }
     /// The receive queue of this number, once; `None` if it was taken already or is out of range.
     fn take_rx(&self, queue: u16) -> Option<Box<dyn RxQueue>>;
     /// The transmit queue of this number, once; `None` if it was taken already or is out of range.

@@ -14,7 +14,19 @@
 //! - `BURST`: packets at a time, 1 to 256. Default: the router's burst.
 //! - `NDESC`: descriptors of each queue; 0 = the driver's choice. Default 0.
 //! - `MTU`: sets the device's MTU in bytes; 0 = leaves it. Default 0.
+//! - `RSS`: what the device hashes to choose the queue of a packet, in words: `ip` (addresses), `tcp`, `udp`, `sctp` (addresses
+//!   and ports), `tunnel` (VXLAN, GENEVE, NVGRE), `inner` (in tunnels, the innermost headers in place of the outermost),
+//!   `ethernet` (what is not IP), `vlan`, `mpls`, `gtp`, `ipsec`, `l2tp`, `pppoe`; `all`: everything that the device offers; `none`: no RSS,
+//!   and unless `N_QUEUES` says otherwise one queue. Default: `ip tcp udp sctp` as far as the device offers them. A word that
+//!   the device does not offer is a warning.
+//! - `RSS_KEY`: with what it hashes: `default` (the driver's key), `symmetric` (both directions of a flow get queues of the same
+//!   number, also of two devices if these have as many queues and as long tables) or the bytes of a key in hexadecimal, as many as the device takes. Default `default`.
+//! - `RSS_QUEUES`: over how many queues it spreads, from its first on: its redirection table names them by turns. Default:
+//!   all that are read.
 //! - `ACTIVE`: false = wait until told to begin. Default true.
+//!
+//! The three of RSS are settings of the device: where several elements read it, one of them says so, or all the same. A
+//! device without RSS starts with a warning.
 //!
 //! Other arguments of FastClick's element have no effect here; a warning says so.
 //!
@@ -23,7 +35,8 @@
 //!
 //! # Workers
 //! Every worker reads queues of its own. If the device has fewer queues than there are workers, those that have a
-//! queue spread the packets over all of them by flow: addresses, protocol and ports. The order within a flow stays.
+//! queue spread the packets over all of them by flow: addresses, protocol and ports. The order within a flow stays. They use
+//! the device's hash where it gives one; without, the two directions of a flow are two flows, whatever `RSS_KEY` says.
 //!
 //! Several paths that have no element in common, each from devices with fewer queues than there are workers, get workers
 //! of their own instead: with as many paths as workers each is on one worker from end to end. A path with an element that
@@ -42,6 +55,7 @@
 //! | `xstats` | r | the device's own counts, all or the one whose name is given |
 //! | `mac`, `mtu`, `carrier`, `speed`, `duplex` | r | address, MTU in bytes, 1 if the link is up, Mbit/s, `full` or `half` |
 //! | `device`, `driver`, `numa_node`, `nb_rx_queues`, `nb_tx_queues` | r | about the device |
+//! | `rss` | r | what the device hashes, by DPDK's names, its key and its redirection table, as its driver tells; `none` if there is no RSS |
 //! | `nb_workers` | r | workers that its packets are spread over |
 //!
 //! # Losses
@@ -58,6 +72,7 @@
 //! ```
 
 use super::keywords::{burst_argument, ignore};
+use super::rss::rss_arguments;
 use super::rx::{LOSSES, LocalRx, RxPort, RxWish, rx_handlers};
 use graph::{Args, Class, ConfigErrors, Configure, Handlers, Initialize, LocalCx, Queues, Span, Spec};
 use io::Claim;
@@ -121,6 +136,7 @@ impl Class for FromDpdkDevice {
             promiscuous: args.keyword("PROMISC", true),
             rx_descriptors: args.keyword("NDESC", 0),
             mtu: args.keyword("MTU", 0),
+            rss: rss_arguments(args, &device, cx),
             ..Claim::default()
         };
         let burst = burst_argument(args, cx.burst);
@@ -155,6 +171,10 @@ impl Class for FromDpdkDevice {
 
     fn handlers(h: &mut Handlers<FromDpdkDevice>) {
         rx_handlers(h);
+        h.read("rss", |c| {
+            let state = c.rx.port().and_then(|port| port.rss());
+            state.map_or_else(|| "none".to_owned(), |state| state.to_string())
+        });
         h.write("attach", |c, text, cx| {
             c.rx.attach(text.trim())?;
             cx.wake();

@@ -7,6 +7,7 @@ mod from_device;
 mod from_dpdk_device;
 mod from_dump;
 mod keywords;
+mod rss;
 mod rx;
 mod steer;
 mod to_device;

@@ -12,7 +12,7 @@ use graph::{
     value,
 };
 use io::pcap::LinkType;
-use io::{Claim, Devices, Port, Received, RxQueue};
+use io::{Claim, Devices, Port, Received, RssFields, RxQueue};
 use packet::wire::ethernet::{self, Mac};
 use packet::{Batch, PacketType};
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::Relaxed};
@@ -87,7 +87,9 @@ fn queues(wish: &RxWish, cx: &Configure<'_>) -> Result<u16, ConfigErrors> {
     let limits = cx.devices.limits(device).map_err(|e| ConfigErrors::open(span, e))?;
     let left = limits.rx_queues.saturating_sub(wish.first_queue);
     let workers = u16::try_from(cx.places).unwrap_or(u16::MAX).max(1);
-    let queues = wish.queues.map_or(workers.min(left), |(n, _)| n);
+    // Without RSS everything comes by one queue, and the worker that reads it spreads it.
+    let useful = if wish.claim.rss.fields == Some(RssFields::NONE) { 1 } else { workers };
+    let queues = wish.queues.map_or(useful.min(left), |(n, _)| n);
     if queues == 0 || queues > left {
         let span = wish.queues.map_or(span, |(_, s)| s);
         let has = count_of(limits.rx_queues, "receive");

@@ -5,6 +5,7 @@ use super::port::RingPort;
 use super::{LIMITS, Name};
 use crate::devices::{Devices, OpenError, PoolSize};
 use crate::port::{Claim, Limits, Port};
+use crate::rss::RssOffer;
 use packet::Pool;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -104,6 +105,13 @@ impl Ring {
 impl Devices for WithRings {
     fn limits(&self, name: &str) -> Result<Limits, OpenError> {
         self.ring(name, |_| Ok(LIMITS)).unwrap_or_else(|| self.others.limits(name))
+    }
+
+    fn rss(&self, name: &str) -> Option<RssOffer> {
+        match self.ring(name, |_| Ok(RssOffer::default())) {
+            Some(ring) => ring.ok(),
+            None => self.others.rss(name),
+        }
     }
 
     fn claim(&self, name: &str, claim: Claim) -> Result<(), OpenError> {

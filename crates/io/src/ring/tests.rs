@@ -10,8 +10,15 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-const BOTH: Claim =
-    Claim { rx_queues: 1, tx_queues: 1, rx_descriptors: 8, tx_descriptors: 0, promiscuous: false, mtu: 0 };
+const BOTH: Claim = Claim {
+    rx_queues: 1,
+    tx_queues: 1,
+    rx_descriptors: 8,
+    tx_descriptors: 0,
+    promiscuous: false,
+    mtu: 0,
+    rss: crate::Rss::UNSAID,
+};
 
 /// A process with one ring.
 struct Process {
