@@ -146,7 +146,7 @@ fn of_line6(line: &Value) -> Vec<Measured> {
         let ratios = values(&line["ratio_to_rte_fib6"]);
         let (rival, said) =
             RIVALS6.into_iter().find(|(name, _)| line["rival"] == *name).unwrap_or(RIVALS6[0]);
-        let target = target.then_some(Target::AtLeastTimes(1.5, said));
+        let target = target.then_some(Target::TimesOf(1.5, said));
         all.push(measured(format!("ratio to {rival}: {pattern}"), "x", ratios, target));
     }
     all

@@ -202,10 +202,10 @@ fn figures(args: &MeasureArgs, bench: &Bench<'_>, lines: &mut Lines) -> Result<(
         }
         let (figure, arrangement) = bench.figure(plan, patience(args, plan))?;
         lines.figure(&figure, &arrangement)?;
-        if plan.group == Group::Workers {
-            if let Some(one) = one_worker.replace(figure.clone()) {
-                speed_up = figure::speed_up(&one, &figure);
-            }
+        if plan.group == Group::Workers
+            && let Some(one) = one_worker.replace(figure.clone())
+        {
+            speed_up = figure::speed_up(&one, &figure);
         }
     }
     if args.self_check || !chosen.iter().any(|plan| plan.group == Group::Workers) {

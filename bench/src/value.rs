@@ -11,7 +11,7 @@ pub enum Target {
     /// Not below.
     AtLeast(f64),
     /// Not below so many times that of another one.
-    AtLeastTimes(f64, &'static str),
+    TimesOf(f64, &'static str),
 }
 
 /// One quantity of one thing.
@@ -39,7 +39,7 @@ impl Target {
     fn met(self, value: f64) -> bool {
         match self {
             Target::AtMost(limit) => value <= limit,
-            Target::AtLeast(limit) | Target::AtLeastTimes(limit, _) => value >= limit,
+            Target::AtLeast(limit) | Target::TimesOf(limit, _) => value >= limit,
         }
     }
 
@@ -47,7 +47,7 @@ impl Target {
         match self {
             Target::AtMost(limit) => format!("at most {limit}"),
             Target::AtLeast(limit) => format!("at least {limit}"),
-            Target::AtLeastTimes(limit, other) => format!("at least {limit} × {other}"),
+            Target::TimesOf(limit, other) => format!("at least {limit} × {other}"),
         }
     }
 }
