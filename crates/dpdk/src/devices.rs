@@ -4,8 +4,7 @@ use crate::device::Device;
 use crate::eal::{Eal, EalOptions};
 use crate::names;
 use crate::pool::{DpdkPool, MOST_DATA_ROOM, Size};
-use io::say;
-use io::{Claim, Devices, Limits, NoDevices, OpenError, PoolSize, Port, RssOffer};
+use io::{Claim, Devices, Limits, NoDevices, OpenError, PoolSize, Port, RssOffer, say};
 use packet::{BufferSource, Pool};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
