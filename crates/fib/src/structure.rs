@@ -123,13 +123,15 @@ const BATCH: usize = 64;
 /// What has to be gained by one that comes later.
 const WORTHWHILE: f64 = 0.95;
 
+/// A structure, and what those cost that it was chosen from.
+pub(crate) type Chosen<A> = (Arc<dyn Fib<A>>, Vec<Cost>);
+
+/// What finds the [`quickest`], by a clock.
+pub(crate) type Measure<A> = fn(rib: &Rib<A>, in_place: bool, clock: fn() -> u64) -> Option<Chosen<A>>;
+
 /// The quickest structure for these routes, filled with them, and what each costs. `in_place`: only of those that
 /// change in place. Each round goes through all of them, so that none has the caches for itself.
-pub(crate) fn quickest<A: Structured>(
-    rib: &Rib<A>,
-    in_place: bool,
-    clock: fn() -> u64,
-) -> Option<(Arc<dyn Fib<A>>, Vec<Cost>)> {
+pub(crate) fn quickest<A: Structured>(rib: &Rib<A>, in_place: bool, clock: fn() -> u64) -> Option<Chosen<A>> {
     let fit = CONTESTANTS.into_iter().filter(|structure| !in_place || structure.changes_in_place());
     let mut built: Vec<(Arc<dyn Fib<A>>, Cost)> =
         fit.filter_map(|structure| build(rib, structure, clock)).collect();

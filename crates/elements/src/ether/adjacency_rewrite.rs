@@ -252,7 +252,7 @@ mod tests {
         assert!(light.iter().all(|flow| !heavy.contains(flow)));
         // The same members in another order, and back: no flow moves.
         lab.0.write("a.set", "group 7 - 1 192.168.0.1 3 0 - 1").unwrap();
-        assert_eq!(sent_by_flow(&mut lab), (light.clone(), heavy.clone()));
+        assert_eq!(sent_by_flow(&mut lab), (light.clone(), heavy));
         // A light member that becomes heavier keeps its flows.
         lab.0.write("a.set", "group 7 - 0 - 2 1 192.168.0.1 3").unwrap();
         let (heavier, lighter) = sent_by_flow(&mut lab);

@@ -6,7 +6,7 @@ use super::{RouteTable, State};
 use crate::lookup::Fib;
 use crate::prefix::{Address, Prefix};
 use crate::rib::Rib;
-use crate::structure::{Cost, Structure, Structured, quickest};
+use crate::structure::{Cost, Measure, Structure, Structured, quickest};
 
 /// A structure that is not for addresses of this family.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -15,7 +15,7 @@ pub struct UnfitStructure(pub Structure);
 
 /// Keeps a table in the structure that is the quickest for it.
 pub(super) struct Quickest<A: Address> {
-    measure: fn(&Rib<A>, bool, fn() -> u64) -> Option<(Arc<dyn Fib<A>>, Vec<Cost>)>,
+    measure: Measure<A>,
     clock: fn() -> u64,
     /// Routes at the last measurement.
     routes: usize,
