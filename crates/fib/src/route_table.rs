@@ -104,6 +104,8 @@ pub struct RouteTable<A: Address> {
 /// What only writers look at.
 struct State<A: Address> {
     fib: Arc<dyn Fib<A>>,
+    /// A structure that was left may still have readers.
+    left: bool,
     quickest: Option<Quickest<A>>,
     rib: Rib<A>,
     next_hops: NextHops,
@@ -132,6 +134,7 @@ impl<A: Address> RouteTable<A> {
             next_hops: Table::default(),
             state: Padded(Mutex::new(State {
                 fib,
+                left: false,
                 quickest: None,
                 rib: Rib::new(),
                 next_hops: NextHops::default(),

@@ -59,6 +59,9 @@ impl<A: Address> RouteTable<A> {
 
     /// Has lookups find what the RIB has now, after changes that are noted.
     pub(super) fn follow(&self, state: &mut State<A>) {
+        if state.left {
+            state.left = self.fib.collect() > 0;
+        }
         let State { fib, rib, changed, quickest, .. } = &mut *state;
         let mut due = quickest.as_mut().filter(|_| !changed.is_empty());
         let due = due.take_if(|quickest| quickest.is_due(fib.structure(), rib.len()));
@@ -73,6 +76,7 @@ impl<A: Address> RouteTable<A> {
     fn publish(&self, state: &mut State<A>, fib: Arc<dyn Fib<A>>) {
         state.fib = fib.clone();
         self.fib.replace(fib);
+        state.left = self.fib.collect() > 0;
     }
 }
 
