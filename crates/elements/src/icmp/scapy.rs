@@ -42,7 +42,16 @@ def cut(original, mtu):
     whole = ip.copy()
     whole.remove_payload()
     del whole.chksum, whole.len
-    return [bytes(p) for p in fragment(whole / Raw(payload), (mtu - 20) // 8 * 8)]
+    pieces = fragment(whole / Raw(payload), (mtu - 20) // 8 * 8)
+    # scapy has a last piece of its own for a rest that would fit; RFC 791 compares the rest with the MTU.
+    rest = b"".join(bytes(p.payload) for p in pieces[-2:])
+    if len(pieces) > 1 and len(rest) <= mtu - 20:
+        last = pieces[-2].copy()
+        last.remove_payload()
+        del last.chksum, last.len
+        last.flags = pieces[-1].flags
+        pieces[-2:] = [last / Raw(rest)]
+    return [bytes(p) for p in pieces]
 
 checked = 0
 for line in sys.stdin:
