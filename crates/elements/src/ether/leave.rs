@@ -27,7 +27,7 @@ impl Outputs {
 pub(super) enum Leave {
     /// All by this output.
     By(u16),
-    /// By several outputs; of unusual packets it is not written down by which.
+    /// By several outputs, or perhaps by one; of unusual packets it is not written down by which.
     Apart { unusual: bool },
 }
 

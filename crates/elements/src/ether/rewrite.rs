@@ -398,19 +398,22 @@ impl<N: Network> NextHops<N> {
             let output = adjacency.output;
             return if others.some { others.beside(Outputs::NONE.and(output)) } else { Leave::By(output) };
         }
-        let mut outputs = Outputs::NONE;
         let mut places = outputs_of.iter_mut();
         let usual = |packet: &mut Packet, next_hop: u32| {
             let adjacency = adjacencies.get(next_hop as usize)?;
             N::rewrite_usual::<PLAIN>(packet, adjacency)?;
             if !ONE {
-                outputs = outputs.and(adjacency.output);
                 places.next().into_iter().for_each(|place| *place = adjacency.output);
             }
             Some(())
         };
         batch.sift_routed::<AT>(usual, other);
-        others.beside(outputs)
+        if !others.some {
+            return Leave::Apart { unusual: false };
+        }
+        let rest = places.len();
+        let written = &outputs_of[..outputs_of.len() - rest];
+        others.beside(written.iter().fold(Outputs::NONE, |outputs, output| outputs.and(*output)))
     }
 
     /// Rewrites the packets of a batch, which all leave by output 0.

@@ -1,10 +1,12 @@
 //! Dealing out the packets of a batch, each to one of several: what a graph does where paths part.
 //!
-//! With AVX-512 many at a time, else one by one; both do the same.
+//! With AVX-512 many at a time, with AVX2 some to two, else one by one; all do the same.
 #![allow(unsafe_code)]
 
 #[cfg(all(target_arch = "x86_64", not(miri)))]
 mod compress;
+#[cfg(all(target_arch = "x86_64", not(miri)))]
+mod permute;
 
 use crate::batch::Batch;
 use crate::due::Due;
@@ -88,9 +90,8 @@ fn scatter<T: Copy, const COLUMNS: bool>(
     }
 }
 
-/// Deals the packets of a frame, one for each of `facts`, to two that are empty: each is written to both, and counted in
-/// one. So the counts stay in registers, where [`Batch::deal`] waits for each to come back from memory. `COLUMNS`: with what
-/// stands in the columns.
+/// Deals the packets of a frame, one for each of `facts`, which are the frame's no more, to two that are empty. `COLUMNS`: with
+/// what stands in the columns.
 ///
 /// By itself, as `scatter`.
 ///
@@ -104,8 +105,63 @@ fn part<T: Copy, const COLUMNS: bool>(
     bin: impl Fn(T) -> u16,
 ) -> (Option<Box<Frame>>, Option<Box<Frame>>) {
     let mut other = frame::take();
-    let (mut ends, mut bins) = ([0, 0], 0);
-    for (i, fact) in facts.iter().enumerate() {
+    let fours = part_fours::<T, COLUMNS>(&mut frame, &mut other, facts, &bin);
+    let Dealt { ends, bins } = part_rest::<T, COLUMNS>(&mut frame, &mut other, fours, facts, bin);
+    assert!(bins < 2, "no such bin");
+    (frame.len, other.len) = ends.into();
+    other.note_as(&frame);
+    let keep = |frame: Box<Frame>| {
+        if frame.len > 0 {
+            frame.due.set(due);
+            return Some(frame);
+        }
+        frame::recycle(frame);
+        None
+    };
+    (keep(frame), keep(other))
+}
+
+/// How far packets have been dealt out to two bins.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Dealt {
+    /// Packets in each.
+    ends: [usize; 2],
+    /// The bits of all numbers of bins: if there are others than 0 and 1, packets may be anywhere.
+    bins: usize,
+}
+
+/// Deals out those that the processor can deal out together.
+#[inline(always)]
+fn part_fours<T: Copy, const COLUMNS: bool>(
+    frame: &mut Frame,
+    other: &mut Frame,
+    facts: &[T],
+    bin: impl Fn(T) -> u16,
+) -> Dealt {
+    #[cfg(all(target_arch = "x86_64", not(miri)))]
+    if let Some(permute) = permute::Permute::detect().filter(|_| facts.len() >= permute::LEAST) {
+        let mut numbers = [0; MAX];
+        for (number, fact) in numbers.iter_mut().zip(facts) {
+            *number = bin(*fact).min(u8::MAX.into()) as u8;
+        }
+        let (fours, _) = numbers[..facts.len()].as_chunks();
+        // SAFETY: there is a packet for each fact.
+        return unsafe { permute.deal::<COLUMNS>(frame, other, fours) };
+    }
+    Dealt::default()
+}
+
+/// Deals out those that have not been: each is written to both frames, and counted in one. So the counts stay in registers, where
+/// `scatter` waits for each to come back from memory.
+#[inline(always)]
+fn part_rest<T: Copy, const COLUMNS: bool>(
+    frame: &mut Frame,
+    other: &mut Frame,
+    Dealt { mut ends, mut bins }: Dealt,
+    facts: &[T],
+    bin: impl Fn(T) -> u16,
+) -> Dealt {
+    for (i, fact) in facts.iter().enumerate().skip(ends[0] + ends[1]) {
         let bin = usize::from(bin(*fact));
         bins |= bin;
         // SAFETY: slots are read in order and written at most as far (`ends` add up to i): each packet is read once, and of
@@ -124,16 +180,8 @@ fn part<T: Copy, const COLUMNS: bool>(
         }
         ends = [ends[0] + (bin ^ 1), ends[1] + bin];
     }
-    assert!(bins < 2, "no such bin");
-    (frame.len, other.len) = (ends[0], ends[1]);
-    other.note_as(&frame);
-    let keep = |frame: Box<Frame>| {
-        if frame.len > 0 {
-            frame.due.set(due);
-            return Some(frame);
-        }
-        frame::recycle(frame);
-        None
-    };
-    (keep(frame), keep(other))
+    Dealt { ends, bins }
 }
+
+#[cfg(test)]
+mod tests;
