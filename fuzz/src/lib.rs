@@ -151,6 +151,15 @@ pub fn routes(bytes: &[u8]) {
     }
 }
 
+/// MRT dumps: any bytes. The routes that were read are written and read again.
+pub fn mrt(bytes: &[u8]) {
+    let Ok(dump) = fib::read_mrt(bytes, 7) else { return };
+    let mut written = Vec::new();
+    assert!(fib::write_mrt(&mut written, &dump.routes, 0).is_ok());
+    let again = fib::read_mrt(&written[..], 7).map(|dump| dump.routes);
+    assert_eq!(again.ok(), Some(dump.routes));
+}
+
 /// What forwards and answers in a router, with a way back into the lookup. Broken packets end at named losses.
 const GRAPH: &str = "
     from :: FromDPDKDevice(eth0);

@@ -34,6 +34,11 @@ fn routes_holds() {
 }
 
 #[test]
+fn mrt_holds() {
+    hold("mrt", fuzz::mrt);
+}
+
+#[test]
 fn graph_holds() {
     hold("graph", fuzz::graph);
 }

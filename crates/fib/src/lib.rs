@@ -71,7 +71,7 @@ pub use interfaces::{
 };
 pub use linear::LinearTable;
 pub use lookup::{Beginnings, Fib, FirstLevel, MemoryPart};
-pub use mrt::{MrtError, read_mrt, write_mrt};
+pub use mrt::{MrtDump, MrtError, read_mrt, write_mrt};
 pub use next_hop::{NextHop, NextHopId, NextHops, TooManyNextHops};
 pub use poptrie::Poptrie;
 pub use prefix::{Address, Family, Prefix, Prefix4, Prefix6, PrefixError};

@@ -40,6 +40,37 @@ fn made_up_tables_are_inspected_and_converted() {
 }
 
 #[test]
+fn an_empty_table_is_converted_there_and_back() {
+    let dir = tempfile::tempdir().unwrap();
+    let dir = dir.path();
+    fs::write(dir.join("e.txt"), "# nothing\n").unwrap();
+    assert_eq!(run(dir, &["table", "convert", "e.txt", "e.mrt"]), did(0, "", ""));
+    assert_eq!(run(dir, &["table", "convert", "e.mrt", "-"]), did(0, "", ""));
+    fs::write(dir.join("none.mrt"), "").unwrap();
+    let none =
+        "error: none.mrt: the dump has no table of routes: expected TABLE_DUMP_V2 records (RFC 6396 §4.3)\n";
+    assert_eq!(run(dir, &["table", "convert", "none.mrt", "-"]), did(1, "", none));
+}
+
+#[test]
+fn what_is_passed_over_in_a_dump_is_told() {
+    let dir = tempfile::tempdir().unwrap();
+    let dir = dir.path();
+    fs::write(dir.join("t.txt"), "10.0.0.0/8 192.0.2.1 1\n").unwrap();
+    assert_eq!(run(dir, &["table", "convert", "t.txt", "t.mrt"]), did(0, "", ""));
+    let mut bytes = fs::read(dir.join("t.mrt")).unwrap();
+    // 11.0.0.0/8 without routes, a record of multicast, one of RIB_GENERIC.
+    bytes.extend([0, 0, 0, 0, 0, 13, 0, 2, 0, 0, 0, 8, 0, 0, 0, 1, 8, 11, 0, 0]);
+    bytes.extend([0, 0, 0, 0, 0, 13, 0, 3, 0, 0, 0, 0]);
+    bytes.extend([0, 0, 0, 0, 0, 13, 0, 6, 0, 0, 0, 0]);
+    fs::write(dir.join("t.mrt"), bytes).unwrap();
+    let note =
+        "note: t.mrt: passed over 2 records that hold no unicast routes and 1 prefix without a next hop\n";
+    let read = run(dir, &["table", "convert", "--port", "3", "t.mrt", "-"]);
+    assert_eq!(read, did(0, "10.0.0.0/8 192.0.2.1 3\n", note));
+}
+
+#[test]
 fn tables_of_ipv6() {
     let dir = tempfile::tempdir().unwrap();
     let made =

@@ -4,7 +4,7 @@ use super::{Done, Output, columns, failed, json_rows};
 use crate::config::{Reported, reason};
 use clap::{Args, Subcommand, ValueEnum};
 use fib::{
-    NextHop, ReadError, RouteFile, RouteFileErrors, Synth, TableStat, read_mrt, stat4, stat6, synth,
+    MrtDump, NextHop, ReadError, RouteFile, RouteFileErrors, Synth, TableStat, read_mrt, stat4, stat6, synth,
     write_mrt,
 };
 use io::say;
@@ -146,7 +146,11 @@ fn read(path: &Path, port: u32) -> Result<RouteFile, Reported> {
     })?;
     // A record of a dump begins with a time and its type, 13; a text has no such control characters.
     if bytes.get(4..6) == Some(&[0, 13]) || is_dump(path) {
-        return read_mrt(bytes.as_slice(), port).map_err(|e| failed(format_args!("{shown}: {e}")));
+        let dump = read_mrt(bytes.as_slice(), port).map_err(|e| failed(format_args!("{shown}: {e}")))?;
+        if let Some(passed_over) = passed_over(&dump) {
+            say!("note: {shown}: passed over {passed_over}");
+        }
+        return Ok(dump.routes);
     }
     RouteFile::parse(&bytes, Some(port)).map_err(|RouteFileErrors { first, total }| {
         for wrong in &first {
@@ -175,6 +179,23 @@ fn stat(args: &StatArgs) -> Done {
     } else {
         let texts: Vec<String> = stats.iter().map(describe).collect();
         out.text(&texts.join("\n"));
+/// What of a dump gave no route, if there is some.
+fn passed_over(dump: &MrtDump) -> Option<String> {
+    let counted = |count: usize, one: &str, many: &str| match count {
+        0 => None,
+        1 => Some(format!("1 {one}")),
+        count => Some(format!("{count} {many}")),
+    };
+    let records = counted(
+        dump.other_records,
+        "record that holds no unicast routes",
+        "records that hold no unicast routes",
+    );
+    let prefixes = counted(dump.without_next_hop, "prefix without a next hop", "prefixes without a next hop");
+    let all: Vec<String> = records.into_iter().chain(prefixes).collect();
+    (!all.is_empty()).then(|| all.join(" and "))
+}
+
     }
     out.done()
 }

@@ -1,0 +1,4 @@
+//! See `fuzz::mrt`.
+#![no_main]
+
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| fuzz::mrt(bytes));
