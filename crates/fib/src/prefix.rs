@@ -306,15 +306,8 @@ impl<A: Address> FromStr for Prefix<A> {
 
 /// One to three parts of an IPv4 address, the rest being zero.
 fn abbreviated(text: &str) -> Option<Ipv4Addr> {
-    let mut octets = [0; 4];
-    let mut parts = text.split('.');
-    let mut filled = octets.iter_mut().zip(parts.by_ref());
-    filled.try_for_each(|(octet, part)| {
-        // `u8::from_str` alone would take a sign.
-        *octet = part.bytes().all(|b| b.is_ascii_digit()).then(|| part.parse().ok()).flatten()?;
-        Some(())
-    })?;
-    parts.next().is_none().then_some(octets.into())
+    let missing = 3usize.checked_sub(text.matches('.').count()).filter(|missing| *missing > 0)?;
+    (text.to_owned() + &".0".repeat(missing)).parse().ok()
 }
 
 fn parse_length<A: Address>(text: &str) -> Option<u8> {
@@ -362,7 +355,7 @@ mod tests {
     #[test]
     fn says_what_was_expected() {
         let message = |text: &str| text.parse::<Prefix4>().unwrap_err().to_string();
-        for text in ["", "/8", "10.0.0", "1.2.3.4.5/8", "+1/8", "10..0/8", "256/8", "::/0", "x/8"] {
+        for text in ["", "/8", "10.0.0", "1.2.3.4.5/8", "+1/8", "10..0/8", "256/8", "010/8", "::/0", "x/8"] {
             let address = text.split('/').next().unwrap();
             assert_eq!(message(text), format!("`{address}` is not an IPv4 address"), "{text}");
         }

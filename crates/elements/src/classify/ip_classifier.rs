@@ -2,8 +2,8 @@
 //!
 //! # Arguments
 //! One pattern per output, in tcpdump's manner:
-//! - addresses: `[src|dst] host 10.0.0.1`, `net 10.0.0.0/8`, `net 10.0.0.0 mask 255.0.0.0`, `ether host 0:1b:21:3c:4d:5e`;
-//!   `src or dst` (what is meant without a word) and `src and dst` as well;
+//! - addresses: `[src|dst] host 10.0.0.1`, `net 10.0.0.0/8` or `net 10/8`, `net 10.0.0.0 mask 255.0.0.0`,
+//!   `ether host 0:1b:21:3c:4d:5e`; `src or dst` (what is meant without a word) and `src and dst` as well;
 //! - `[src|dst] [tcp|udp] port 80`, by name too (`www`); packets of TCP and UDP that are no later fragments;
 //! - `ip proto tcp`, `tcp`, `udp`, `icmp`; `icmp type echo`; `tcp opt syn`, or just `syn`; `tcp win 0`;
 //! - `ip vers`, `hl`, `tos`, `dscp`, `len`, `id`, `ttl` and a number; `ip frag`, `ip unfrag`, `ip ect`, `ip ce`;

@@ -1,8 +1,9 @@
 //! `RadixIPLookup`: sends packets where the longest matching prefix of their destination annotation leads; a trie, quick to change.
 //!
 //! # Arguments
-//! - `ROUTE`...: routes, each `address/mask [gateway] port`, the mask as a length or dotted. A bare address is a /32. A
-//!   later route replaces an earlier one for the same prefix. A port that is not an output is an error.
+//! - `ROUTE`...: routes, each `address/mask [gateway] port`, the mask as a length or dotted. A bare address is a /32;
+//!   `10/8` is 10.0.0.0/8. A later route replaces an earlier one for the same prefix. A port that is not an output is an
+//!   error.
 //! - `FILE`: a file of routes, one a line, `prefix [gateway] port`; `#` begins a comment. Routes given as arguments
 //!   replace those of the file; IPv6 routes in it are left out.
 //! - `ONE_OUTPUT`: true = all packets leave by output 0, whatever port their route names, and the destination annotation

@@ -207,6 +207,7 @@ pub(crate) fn change<A: RouteAddress>(line: &str, outputs: usize) -> Result<Opti
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proptest::prelude::*;
 
     fn shown(line: &str) -> String {
         shown_as::<u32>(line)
@@ -238,6 +239,11 @@ mod tests {
             ("-10.0.0.0/8 ".into(), "-10.0.0.0/8 2".into())
         );
         assert_eq!((shown("# no"), shown(""), shown("flush")), ("".into(), "".into(), "flush".into()));
+        assert_eq!(
+            (shown("add 10/8 1"), shown("remove 172.16/12")),
+            ("+10.0.0.0/8 1".into(), "-172.16.0.0/12 ".into())
+        );
+        assert_eq!(shown("add 10.1 1"), "prefix: parse error");
         assert_eq!(shown("add 10.0.0.0/8 3"), "port: no output 3, there are 3");
         assert_eq!(shown("add 10.0.0.0/33 1"), "prefix: prefix length out of range, bound 32");
         assert_eq!(shown("add 10.0.0.0/8 x 1"), "gateway: parse error");
@@ -245,6 +251,16 @@ mod tests {
             shown("delete 10.0.0.0/8"),
             "unknown command 'delete', expected add, set, remove or flush"
         );
+    }
+
+    proptest! {
+        /// Two crates read prefixes, neither of which may use the other.
+        #[test]
+        fn a_prefix_means_the_same_in_arguments_and_in_files(
+            text in "[0-9]{0,3}(\\.[0-9]{1,3}){0,4}\\.?(/[0-9]{0,3}|/255\\.(0|128|255)\\.0\\.[01])?",
+        ) {
+            prop_assert_eq!(u32::prefix(&super::text(&text)).ok(), text.parse::<Prefix<u32>>().ok());
+        }
     }
 
     #[test]

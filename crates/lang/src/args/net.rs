@@ -87,6 +87,13 @@ fn address<T: std::str::FromStr>(
     })
 }
 
+/// One to three parts of an IPv4 address, the rest being zero. Files of routes are read by the crate `fib`, where such a
+/// prefix means the same.
+fn abbreviated(text: &str) -> Option<Ipv4Addr> {
+    let missing = 3usize.checked_sub(text.matches('.').count()).filter(|missing| *missing > 0)?;
+    (text.to_owned() + &".0".repeat(missing)).parse().ok()
+}
+
 /// With advice, unless there is some.
 fn or_help(mut error: ArgError, text: &str) -> ArgError {
     error.help.get_or_insert_with(|| text.to_owned());
@@ -94,13 +101,15 @@ fn or_help(mut error: ArgError, text: &str) -> ArgError {
 }
 
 impl FromArg for Ipv4Prefix {
-    /// `a/len`, `a/mask`, or a bare address, which is a /32.
+    /// `a/len`, `a/mask`, or a bare address, which is a /32. Before a slash, trailing parts of the address may be left
+    /// out: `10/8`.
     fn from_arg(arg: &Text) -> Result<Ipv4Prefix, ArgError> {
         if let Some(prefix) = arg.names().and_then(|names| names.ip_prefix(&arg.text)) {
             return Ok(prefix);
         }
         let (address, tail) = arg.text.split_once('/').map_or((&*arg.text, None), |(a, t)| (a, Some(t)));
-        let address = self::address(address, arg.names(), Names::ip)?;
+        let short = tail.and_then(|_| abbreviated(address));
+        let address = self::address(address, arg.names(), Names::ip).or_else(|e| short.ok_or(e))?;
         let mask = |t: &str| t.parse().ok().map(|m: Ipv4Addr| u128::from(m.to_bits()) << 96);
         let length = tail.map_or(Ok(32), |t| length(t, 32, mask))?;
         Ok(Ipv4Prefix { address, length })
@@ -211,7 +220,14 @@ mod tests {
             Err("prefix length out of range, bound 32".to_string())
         );
         assert_eq!(read::<Ipv4Prefix>("10.0.0.0/255.0.255.0"), Err("mask is not a prefix".to_string()));
-        for bad in ["10.0.0/8", "10.0.0.0/", "10.0.0.0/x", "x"] {
+        assert_eq!(read("10/8"), p([10, 0, 0, 0], 8));
+        assert_eq!(read("172.16/12"), p([172, 16, 0, 0], 12));
+        assert_eq!(read("192.168.4/255.255.255.0"), p([192, 168, 4, 0], 24));
+        assert_eq!(read("0/0"), p([0, 0, 0, 0], 0));
+        assert_eq!(read::<Ipv4Prefix>("10/33"), Err("prefix length out of range, bound 32".to_string()));
+        let bad = " x x/8 10 10.1 10.0.0 10.0.0.0/ 10.0.0.0/x 10/ /8 10./8 .10/8 10..1/8 10.0.0./24 256/8 010/8 +1/8 \
+                   1.2.3.4.5/8";
+        for bad in bad.split(' ') {
             assert_eq!(read::<Ipv4Prefix>(bad), Err("parse error".to_string()), "{bad}");
         }
         let p = read::<Ipv4Prefix>("10.1.2.3/8").unwrap();
