@@ -142,7 +142,7 @@ impl<C: 'static> Handlers<C> {
 /// What is wrong with the text, for whoever wrote it.
 pub fn value<T: lang::args::FromArg>(text: &str) -> Result<T, String> {
     let text = lang::Text::verbatim(text.trim(), lang::Span::default());
-    T::from_arg(&text).map_err(|e| e.message)
+    T::from_arg(&text).map_err(|e| if text.text.is_empty() { "value missing".to_owned() } else { e.message })
 }
 
 /// Why a handler call failed; the texts are Click's.

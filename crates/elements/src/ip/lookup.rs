@@ -334,6 +334,10 @@ mod tests {
             Err("there is a route already: 10.0.0.0/8 0".into())
         );
         assert_eq!(bench.write("rt.add", "12.0.0.0/8 3"), Err("port: no output 3, there are 3".into()));
+        assert_eq!(
+            (lookup(""), bench.write("rt.remove", " ")),
+            (Err("value missing".into()), Err("prefix missing".into()))
+        );
         let flush = |handler: &str, text: &str| bench.write(handler, text).unwrap_err();
         let nothing = "flush removes all routes and takes nothing, found '10.0.0.0/8'";
         assert_eq!(flush("rt.flush", "10.0.0.0/8"), nothing);

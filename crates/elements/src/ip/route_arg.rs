@@ -175,7 +175,7 @@ pub(crate) fn removal<A: RouteAddress>(line: &str) -> Result<RouteChange<A>, Str
         let route = RouteArg::from_arg(&whole).map_err(|e| e.message)?.route;
         return Ok(RouteChange::Remove(route.prefix, Some(route.next_hop)));
     }
-    let prefix = A::prefix(&whole).map_err(|e| e.message)?;
+    let PrefixArg(prefix) = Words::new(&whole).take("prefix").map_err(|e| e.message)?;
     Ok(RouteChange::Remove(prefix, None))
 }
 
@@ -244,6 +244,7 @@ mod tests {
             ("+10.0.0.0/8 1".into(), "-172.16.0.0/12 ".into())
         );
         assert_eq!(shown("add 10.1 1"), "prefix: parse error");
+        assert_eq!((shown("remove"), shown("add")), ("prefix missing".into(), "prefix missing".into()));
         assert_eq!(shown("add 10.0.0.0/8 3"), "port: no output 3, there are 3");
         assert_eq!(shown("add 10.0.0.0/33 1"), "prefix: prefix length out of range, bound 32");
         assert_eq!(shown("add 10.0.0.0/8 x 1"), "gateway: parse error");
