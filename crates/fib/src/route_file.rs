@@ -1,7 +1,7 @@
 //! Routes as text: `prefix [gateway] port`, one a line.
 //!
 //! `#` begins a comment, blank lines are skipped, lines may end in CR LF. A gateway of `-` or of zeros is none.
-//! Both families may be in one file.
+//! Both families may be in one file. A byte order mark may stand before the text.
 
 use std::fmt;
 use std::fs::File;
@@ -17,6 +17,8 @@ use crate::route_table::{Route, RouteChange};
 
 /// How many errors of a file are kept; the others are counted.
 pub const MAX_ERRORS: usize = 20;
+/// What some editors put before a text in UTF-8.
+const BYTE_ORDER_MARK: &[u8] = "\u{feff}".as_bytes();
 /// How much of a bad word an error quotes, in characters.
 const MAX_QUOTE: usize = 48;
 
@@ -139,6 +141,7 @@ impl RouteFile {
     pub fn parse(text: &[u8], default_port: Option<u32>) -> Result<RouteFile, RouteFileErrors> {
         let mut file = RouteFile::default();
         let mut errors = RouteFileErrors { first: Vec::new(), total: 0 };
+        let text = text.strip_prefix(BYTE_ORDER_MARK).unwrap_or(text);
         for (index, line) in text.split(|&byte| byte == b'\n').enumerate() {
             if let Err(error) = file.parse_line(line, default_port) {
                 errors.total += 1;
@@ -277,10 +280,11 @@ mod tests {
 
     #[test]
     fn reads_both_families_comments_and_crlf() {
-        let text = "# a table\r\n10.0.0.0/8 1\r\n\r\n  10.1/16\t192.0.2.1 2 # comment\r\n0/0 - 3\r\n\
+        let text = "\u{feff}10.9.0.0/16 1\n# a table\r\n10.0.0.0/8 1\r\n\r\n  10.1/16\t192.0.2.1 2 # comment\r\n0/0 - 3\r\n\
                     2001:db8::/32 fe80::1 4\n::/0 :: 5\n10.1.0.0/16 2001:db8::1 6";
         let file = RouteFile::parse(text.as_bytes(), None).unwrap();
         let v4 = [
+            ("10.9.0.0/16", hop(None, 1)),
             ("10.0.0.0/8", hop(None, 1)),
             ("10.1.0.0/16", hop(Some("192.0.2.1"), 2)),
             ("0.0.0.0/0", hop(None, 3)),

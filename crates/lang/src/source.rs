@@ -1,12 +1,16 @@
 //! Source texts, places in them, and the way from a place to `file:line:column`.
 //!
 //! Input is bytes. A text that is not UTF-8 is kept with every bad sequence replaced by U+FFFD; the parser
-//! accepts that inside comments and reports an error with its place anywhere else.
+//! accepts that inside comments and reports an error with its place anywhere else. A byte order mark before the text is
+//! left out.
 
 use std::ops::Range;
 
 /// The longest text that is read, in bytes; a longer one gives one error instead of a parse.
 pub const MAX_SOURCE_BYTES: usize = 256 << 20;
+
+/// What some editors put before a text in UTF-8, and is no part of it.
+const BYTE_ORDER_MARK: &[u8] = "\u{feff}".as_bytes();
 
 /// A range of bytes in one source of a [`SourceMap`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -70,6 +74,7 @@ impl Source {
     fn new(name: String, bytes: &[u8]) -> Source {
         let oversize = bytes.len() > MAX_SOURCE_BYTES;
         let bytes = if oversize { &[][..] } else { bytes };
+        let bytes = bytes.strip_prefix(BYTE_ORDER_MARK).unwrap_or(bytes);
         let mut text = String::with_capacity(bytes.len());
         let mut invalid = Vec::new();
         for chunk in bytes.utf8_chunks() {
@@ -209,6 +214,14 @@ mod tests {
         let id = map.add("f", b"a\xffb");
         assert_eq!(map.get(id).unwrap().text, "a\u{fffd}b");
         assert_eq!(map.get(id).unwrap().invalid, [1]);
+    }
+
+    #[test]
+    fn a_byte_order_mark_is_no_part_of_the_text() {
+        let mut map = SourceMap::new();
+        let id = map.add("f", "\u{feff}a\u{feff}");
+        assert_eq!(map.get(id).unwrap().text, "a\u{feff}");
+        assert_eq!(map.position(Span::new(id, 0..1)).column, 1);
     }
 
     #[test]

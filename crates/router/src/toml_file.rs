@@ -39,9 +39,16 @@ fn text(read: io::Result<usize>, bytes: Vec<u8>) -> Result<String, String> {
     match read {
         Err(e) => Err(reason(&e)),
         Ok(_) if bytes.len() > MOST_BYTES => Err(format!("longer than {MOST_BYTES} bytes")),
-        Ok(_) => String::from_utf8(bytes).map_err(|e| {
-            format!("byte {} is not UTF-8, in which TOML is written", e.utf8_error().valid_up_to())
-        }),
+        Ok(_) => {
+            let mut text = String::from_utf8(bytes).map_err(|e| {
+                format!("byte {} is not UTF-8, in which TOML is written", e.utf8_error().valid_up_to())
+            })?;
+            // The places of mistakes do not count it, as `SourceMap` does not.
+            if text.starts_with('\u{feff}') {
+                text.remove(0);
+            }
+            Ok(text)
+        }
     }
 }
 

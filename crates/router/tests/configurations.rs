@@ -48,6 +48,9 @@ five.click:7:9: error: no element `undeclared`
 ";
     assert_eq!(result, did(1, "", want));
     assert_eq!(run(dir.path(), &["run", "five.click"]), did(1, "", want));
+    // A byte order mark is no part of the text, nor of its columns.
+    fs::write(dir.path().join("five.click"), format!("\u{feff}{text}")).unwrap();
+    assert_eq!(run(dir.path(), &["check", "five.click"]), did(1, "", want));
 }
 
 #[test]

@@ -23,6 +23,10 @@ fn mistakes_in_settings_are_told_with_their_places() {
         run(dir.path(), &["router", "eth1", "--settings", "r.toml", "--print-config"]),
         did(1, "", err)
     );
+    // A byte order mark is no part of the text, nor of its columns.
+    let marked = [&b"\xef\xbb\xbf"[..], b"prots = ['eth1']\nworkers = '2'\n"].concat();
+    file("r.toml", &marked);
+    assert_eq!(run(dir.path(), &["router", "--settings", "r.toml"]), did(1, "", err));
     file("r.toml", b"workers = 2\n");
     let err = "error: r.toml: no ports are given\n";
     assert_eq!(run(dir.path(), &["router", "--settings", "r.toml"]), did(1, "", err));
