@@ -71,6 +71,22 @@ fn what_is_passed_over_in_a_dump_is_told() {
 }
 
 #[test]
+fn gateways_of_made_up_tables_are_of_their_family() {
+    let dir = tempfile::tempdir().unwrap();
+    let synth = |family: &str, next_hop: &str| {
+        let hops = ["--next-hop", "-@0", "--next-hop", next_hop];
+        run(dir.path(), &[&["table", "synth", "--count", "2", "--family", family][..], &hops].concat())
+    };
+    let error =
+        "error: --next-hop fe80::1@2: the gateway is not an IPv4 address, as it must be with --family 4\n";
+    assert_eq!(synth("4", "fe80::1@2"), did(1, "", error));
+    let error =
+        "error: --next-hop 10.0.2.2@1: the gateway is not an IPv6 address, as it must be with --family 6\n";
+    assert_eq!(synth("6", "10.0.2.2@1"), did(1, "", error));
+    assert_eq!((synth("4", "0.0.0.0@1").code, synth("6", "::@1").code), (0, 0));
+}
+
+#[test]
 fn tables_of_ipv6() {
     let dir = tempfile::tempdir().unwrap();
     let made =

@@ -4,8 +4,8 @@ use super::{Done, Output, columns, failed, json_rows};
 use crate::config::{Reported, reason};
 use clap::{Args, Subcommand, ValueEnum};
 use fib::{
-    MrtDump, NextHop, ReadError, RouteFile, RouteFileErrors, Synth, TableStat, read_mrt, stat4, stat6, synth,
-    write_mrt,
+    Address, Family, MrtDump, NextHop, ReadError, RouteFile, RouteFileErrors, Synth, TableStat, read_mrt,
+    stat4, stat6, synth, write_mrt,
 };
 use io::say;
 use std::fmt::Write;
@@ -99,26 +99,42 @@ fn next_hop(text: &str) -> Result<NextHop, String> {
         "-" => None,
         address => Some(address.parse().map_err(|_| wrong())?),
     };
-    Ok(NextHop { gateway, port: port.parse().map_err(|_| wrong())? })
+    // As in files of routes: an address of zeros is none, and a port has no sign.
+    let gateway = gateway.filter(|address| !address.is_unspecified());
+    let digits = port.bytes().all(|byte| byte.is_ascii_digit());
+    Ok(NextHop { gateway, port: port.parse().ok().filter(|_| digits).ok_or_else(wrong)? })
 }
 
 fn make(args: &SynthArgs) -> Done {
-    let made = match args.family {
+    let (file, hole) = match args.family {
         Version::Four => {
-            synth::<u32>(args.count, args.seed, &args.next_hops).map(|Synth { routes, hole }| {
-                (RouteFile { v4: routes, ..RouteFile::default() }, hole.to_string())
-            })
+            let Synth { routes, hole } = made(args)?;
+            (RouteFile { v4: routes, ..RouteFile::default() }, hole.to_string())
         }
         Version::Six => {
-            synth::<u128>(args.count, args.seed, &args.next_hops).map(|Synth { routes, hole }| {
-                (RouteFile { v6: routes, ..RouteFile::default() }, hole.to_string())
-            })
+            let Synth { routes, hole } = made(args)?;
+            (RouteFile { v6: routes, ..RouteFile::default() }, hole.to_string())
         }
     };
-    let (file, hole) = made.map_err(failed)?;
     write(&file, args.output.as_deref())?;
     say!("hole: {hole} (no route leads there)");
     Ok(())
+}
+
+/// The table of one family. Gateways of the other are refused, as the elements that look routes up do.
+fn made<A: Address>(args: &SynthArgs) -> Result<Synth<A>, Reported> {
+    let gateways = args.next_hops.iter().filter_map(|hop| Some((hop.gateway?, hop.port)));
+    if let Some((gateway, port)) = gateways.into_iter().find(|(gateway, _)| A::from_ip(*gateway).is_none()) {
+        let number = match A::FAMILY {
+            Family::Ipv4 => 4,
+            Family::Ipv6 => 6,
+        };
+        return Err(failed(format_args!(
+            "--next-hop {gateway}@{port}: the gateway is not an {} address, as it must be with --family {number}",
+            A::FAMILY
+        )));
+    }
+    synth(args.count, args.seed, &args.next_hops).map_err(failed)
 }
 
 fn is_dump(path: &Path) -> bool {
@@ -163,22 +179,6 @@ fn read(path: &Path, port: u32) -> Result<RouteFile, Reported> {
     })
 }
 
-fn stat(args: &StatArgs) -> Done {
-    let file = read(&args.file, 0)?;
-    let mut stats = Vec::new();
-    if !file.v4.is_empty() || file.v6.is_empty() {
-        stats.push(stat4(&file.v4).map_err(failed)?);
-    }
-    if !file.v6.is_empty() {
-        stats.push(stat6(&file.v6).map_err(failed)?);
-    }
-    let mut out = Output::stdout();
-    if args.json {
-        let rows: Result<Vec<_>, _> = stats.iter().map(serde_json::to_value).collect();
-        out.text(&json_rows("table", &rows.map_err(failed)?));
-    } else {
-        let texts: Vec<String> = stats.iter().map(describe).collect();
-        out.text(&texts.join("\n"));
 /// What of a dump gave no route, if there is some.
 fn passed_over(dump: &MrtDump) -> Option<String> {
     let counted = |count: usize, one: &str, many: &str| match count {
@@ -196,6 +196,22 @@ fn passed_over(dump: &MrtDump) -> Option<String> {
     (!all.is_empty()).then(|| all.join(" and "))
 }
 
+fn stat(args: &StatArgs) -> Done {
+    let file = read(&args.file, 0)?;
+    let mut stats = Vec::new();
+    if !file.v4.is_empty() || file.v6.is_empty() {
+        stats.push(stat4(&file.v4).map_err(failed)?);
+    }
+    if !file.v6.is_empty() {
+        stats.push(stat6(&file.v6).map_err(failed)?);
+    }
+    let mut out = Output::stdout();
+    if args.json {
+        let rows: Result<Vec<_>, _> = stats.iter().map(serde_json::to_value).collect();
+        out.text(&json_rows("table", &rows.map_err(failed)?));
+    } else {
+        let texts: Vec<String> = stats.iter().map(describe).collect();
+        out.text(&texts.join("\n"));
     }
     out.done()
 }
@@ -230,7 +246,8 @@ mod tests {
         assert_eq!(next_hop("10.0.2.2@1"), Ok(via));
         assert_eq!(next_hop("-@0"), Ok(NextHop { gateway: None, port: 0 }));
         assert_eq!(next_hop("fe80::1@3").unwrap().port, 3);
-        for text in ["", "10.0.2.2", "@1", "10.0.2@1", "-@", "-@-1", "-@4294967296"] {
+        assert_eq!(next_hop("0.0.0.0@2"), next_hop("-@2"));
+        for text in ["", "10.0.2.2", "@1", "10.0.2@1", "-@", "-@-1", "-@+1", "-@4294967296"] {
             assert!(next_hop(text).is_err(), "{text}");
         }
     }
