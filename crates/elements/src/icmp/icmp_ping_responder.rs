@@ -7,7 +7,7 @@
 //! One input; replies leave by output 0, push or pull. What is not a sound echo request leaves by push output 1 if that
 //! is connected: other protocols, fragments, requests with a wrong checksum, and requests to or from addresses that are
 //! not one host's. Packets must have a network header mark. The destination annotation is set to the reply's.
-//! Options of the request are not in the reply; its TTL is 255.
+//! Options of the request are not in the reply; its TTL is 255. It has the request's code, whatever that is, as Linux's replies do.
 //!
 //! # Handlers
 //! | name | | |
@@ -78,7 +78,7 @@ fn request(bytes: &[u8]) -> Option<usize> {
         && is_host(ip.source())
         && is_host(ip.destination())
         && message.len() >= icmp::HEADER_LEN
-        && message.starts_with(&[ECHO, 0])
+        && message.first() == Some(&ECHO)
         && checksum::is_valid(message);
     sound.then(|| ip.header_len())
 }
@@ -107,9 +107,10 @@ pub(super) fn answer(packet: &mut Packet) -> bool {
     let (source, destination) = header[12..].split_at_mut(4);
     source.swap_with_slice(&mut destination[..4]);
     ipv4::set_checksum(header);
+    let code = message[1];
     message[0] = ECHO_REPLY;
     let old = u16::from_be_bytes([message[2], message[3]]);
-    let new = checksum::update(old, u16::from_be_bytes([ECHO, 0]), u16::from_be_bytes([ECHO_REPLY, 0]));
+    let new = checksum::update(old, u16::from_be_bytes([ECHO, code]), u16::from_be_bytes([ECHO_REPLY, code]));
     message[2..4].copy_from_slice(&new.to_be_bytes());
     let destination = Ipv4::new(header).map_or(0, |ip| ip.destination());
     packet.set_dst_ip(destination);
@@ -168,13 +169,20 @@ mod tests {
 
     #[test]
     fn replies_byte_by_byte() {
-        for options in [&[][..], &[7, 7, 4, 0, 0, 0, 0, 0]] {
-            let mut p = ping(options, b"abc", |_| {});
+        let with_code = |code| {
+            move |ip: &mut [u8]| {
+                let at = ip.len() - 11;
+                ip[at + 1] = code;
+                icmp::set_checksum(&mut ip[at..]);
+            }
+        };
+        for (options, code) in [(&[][..], 0), (&[7, 7, 4, 0, 0, 0, 0, 0], 0), (&[], 1), (&[], 255)] {
+            let mut p = ping(options, b"abc", with_code(code));
             assert!(answer(&mut p));
             let want = b"MACX\x45\x05\x00\x1f\x01\x02\x00\x00\xff\x01";
             assert_eq!(p.data()[..14], want[..]);
             assert_eq!(p.data()[16..24], [11, 0, 0, 2, 10, 0, 0, 1]);
-            assert_eq!((&p.data()[24..26], &p.data()[28..]), (&[0, 0][..], &b"\0\x07\0\x01abc"[..]));
+            assert_eq!((&p.data()[24..26], &p.data()[28..]), (&[0, code][..], &b"\0\x07\0\x01abc"[..]));
             let ip = Ipv4::check(p.network().unwrap()).unwrap();
             assert!(ip.checksum_is_valid() && checksum::is_valid(ip.payload()));
             assert_eq!((p.dst_ip(), p.mac_offset()), (0x0a00_0001, Some(0)));
@@ -187,7 +195,6 @@ mod tests {
         for change in [
             |ip: &mut [u8]| ip[9] = 17,
             |ip: &mut [u8]| ip[20] = ECHO_REPLY,
-            |ip: &mut [u8]| ip[21] = 1,
             |ip: &mut [u8]| ip[6] = 0x20,
             |ip: &mut [u8]| ip[7] = 1,
             |ip: &mut [u8]| ip[24] = 99,

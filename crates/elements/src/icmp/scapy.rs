@@ -33,7 +33,7 @@ def ping(original, _):
     ip = IP(original)
     echo = ip[ICMP]
     head = IP(src=ip.dst, dst=ip.src, tos=ip.tos, id=ip.id, ttl=255, flags=0)
-    return [bytes(head / ICMP(type=0, code=0, id=echo.id, seq=echo.seq) / Raw(bytes(echo.payload)))]
+    return [bytes(head / ICMP(type=0, code=echo.code, id=echo.id, seq=echo.seq) / Raw(bytes(echo.payload)))]
 
 def cut(original, mtu):
     ip = IP(original)
@@ -109,7 +109,8 @@ fn error_case(random: &mut Random, lines: &mut String) {
 
 fn ping_case(random: &mut Random, lines: &mut String) {
     let length = random.below(200);
-    let mut message = [&[icmp::ECHO, 0, 0, 0][..], &random.bytes(4), &random.bytes(length)].concat();
+    let code = random.below(256) as u8;
+    let mut message = [&[icmp::ECHO, code, 0, 0][..], &random.bytes(4), &random.bytes(length)].concat();
     icmp::set_checksum(&mut message);
     let original = random.packet(ipv4::ICMP, &message);
     let mut packet = Pool::heap(1, 1024).packet(&original).unwrap();

@@ -7,7 +7,8 @@
 //! One input; replies leave by output 0, push or pull. What is not a sound echo request leaves by push output 1 if that
 //! is connected: other protocols, packets with extension headers, requests with a wrong checksum, and requests to or from
 //! addresses that are not one node's. Packets must have a network header mark. The destination annotation is cleared, so
-//! that the reply goes to its destination. Replies have hop limit 64 and flow label 0.
+//! that the reply goes to its destination. Replies have hop limit 64 and flow label 0, and the request's code, whatever that
+//! is, as Linux's replies do.
 //!
 //! # Handlers
 //! | name | | |
@@ -79,7 +80,7 @@ fn is_request(bytes: &[u8]) -> bool {
         && is_node(source)
         && is_node(destination)
         && message.len() >= icmp6::HEADER_LEN
-        && message.starts_with(&[ECHO, 0])
+        && message.first() == Some(&ECHO)
         && icmp6::checksum_is_valid(source, destination, message)
 }
 
@@ -92,9 +93,10 @@ pub(super) fn answer(packet: &mut Packet) -> bool {
     let Some((head, message)) = message else { return false };
     ip6_mirror::swap(head);
     (head[1], head[2], head[3], head[7]) = (head[1] & 0xf0, 0, 0, HOP_LIMIT);
+    let code = message[1];
     message[0] = ECHO_REPLY;
     let old = u16::from_be_bytes([message[2], message[3]]);
-    let new = checksum::update(old, u16::from_be_bytes([ECHO, 0]), u16::from_be_bytes([ECHO_REPLY, 0]));
+    let new = checksum::update(old, u16::from_be_bytes([ECHO, code]), u16::from_be_bytes([ECHO_REPLY, code]));
     message[2..4].copy_from_slice(&new.to_be_bytes());
     packet.set_next_hop(0);
     clear_destination(packet);
@@ -139,8 +141,6 @@ mod tests {
 
     #[test]
     fn replies_byte_by_byte() {
-        let mut p = ping(|_, _| {});
-        assert!(answer(&mut p));
         let want = Header {
             traffic_class: 0xb8,
             flow_label: 0,
@@ -150,15 +150,22 @@ mod tests {
             source: TO,
             destination: FROM,
         };
-        assert_eq!(p.data()[..44], [b"MACX", &want.bytes()[..]].concat());
-        assert_eq!((&p.data()[44..46], &p.data()[48..]), (&[129, 0][..], &b"\0\x07\0\x01abc"[..]));
-        assert!(icmp6::checksum_is_valid(TO, FROM, &p.data()[44..]));
-        p.free();
+        for code in [0, 1, 255] {
+            let mut p = ping(|_, m| {
+                m[1] = code;
+                icmp6::set_checksum(FROM, TO, m);
+            });
+            assert!(answer(&mut p));
+            assert_eq!(p.data()[..44], [b"MACX", &want.bytes()[..]].concat());
+            assert_eq!((&p.data()[44..46], &p.data()[48..]), (&[129, code][..], &b"\0\x07\0\x01abc"[..]));
+            assert!(icmp6::checksum_is_valid(TO, FROM, &p.data()[44..]));
+            p.free();
+        }
     }
 
     #[test]
     fn others_are_left_alone() {
-        let changes: [fn(&mut Header, &mut [u8]); 8] = [
+        let changes: [fn(&mut Header, &mut [u8]); 7] = [
             |h, _| h.next_header = 17,
             |h, _| h.payload_len = 12,
             |h, _| h.source = 0,
@@ -170,10 +177,6 @@ mod tests {
             |_, m| m[4] = 9,
             |_, m| {
                 m[0] = ECHO_REPLY;
-                icmp6::set_checksum(FROM, TO, m);
-            },
-            |_, m| {
-                m[1] = 1;
                 icmp6::set_checksum(FROM, TO, m);
             },
         ];

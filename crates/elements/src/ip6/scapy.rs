@@ -36,7 +36,7 @@ def ping(original, _):
     ip = IPv6(original)
     echo = ip[ICMPv6EchoRequest]
     head = IPv6(src=ip.dst, dst=ip.src, tc=ip.tc, hlim=64)
-    return bytes(head / ICMPv6EchoReply(id=echo.id, seq=echo.seq, data=echo.data))
+    return bytes(head / ICMPv6EchoReply(code=echo.code, id=echo.id, seq=echo.seq, data=echo.data))
 
 def ask(target, _):
     target = IPv6(dst=target and ":".join("%x" % (target[i] * 256 + target[i + 1]) for i in range(0, 16, 2))).dst
@@ -123,7 +123,8 @@ fn error_case(random: &mut Random, lines: &mut String) {
 
 fn ping_case(random: &mut Random, lines: &mut String) {
     let length = random.below(200);
-    let mut message = [&[icmp6::ECHO, 0, 0, 0][..], &random.bytes(4), &random.bytes(length)].concat();
+    let code = random.below(256) as u8;
+    let mut message = [&[icmp6::ECHO, code, 0, 0][..], &random.bytes(4), &random.bytes(length)].concat();
     let (source, destination) = (random.address(), random.address());
     icmp6::set_checksum(source, destination, &mut message);
     let original = random.packet(58, &message, source, destination);
