@@ -40,6 +40,24 @@ fn a_signal_told_twice_is_one() {
     assert_eq!(running.child.wait().unwrap().code(), Some(0));
 }
 
+#[test]
+fn a_terminal_that_goes_ends_a_router_in_order_unless_that_is_ignored() {
+    let text = "InfiniteSource -> Discard; InfiniteSource(LIMIT 5) -> ToDump(out.pcap);";
+    let mut running = Running::with(text);
+    running.signal("-HUP");
+    running.signal("-HUP");
+    assert_eq!(running.child.wait().unwrap().code(), Some(0));
+    let written = std::fs::metadata(running.dir.path().join("out.pcap")).unwrap().len();
+    assert_eq!(written, 24 + 5 * (16 + 64));
+
+    let mut running = Running::started_by(&["nohup"], text);
+    running.signal("-HUP");
+    std::thread::sleep(Duration::from_millis(300));
+    assert_eq!(running.child.try_wait().unwrap(), None);
+    running.signal("-TERM");
+    assert_eq!(running.child.wait().unwrap().code(), Some(0));
+}
+
 /// A directory with a capture of so many packets.
 fn with_capture(packets: usize) -> tempfile::TempDir {
     let dir = tempfile::tempdir().unwrap();

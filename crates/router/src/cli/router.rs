@@ -145,6 +145,7 @@ pub fn router(args: &RouterArgs) -> Done {
         read: Vec::new(),
         tables,
         service: Arc::new(Service::from_environment()),
+        reloads: args.has_file(),
     };
     let namespaces =
         Namespaces::new(&ports).map_err(|e| failed(format!("cannot make a network namespace: {e}")))?;

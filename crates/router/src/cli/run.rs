@@ -62,6 +62,7 @@ pub fn run(args: &RunArgs) -> Done {
         eal: args.eal.clone(),
         read: args.read.clone(),
         tables: graph::Tables::new(),
+        reloads: false,
         service: Arc::new(Service::from_environment()),
     };
     let serve = |router: &Arc<graph::Router>| {

@@ -91,6 +91,7 @@ pub fn run() -> Result<(), Reported> {
         eal: task.eal.clone(),
         read: Vec::new(),
         tables: shared,
+        reloads: false,
         service: Arc::new(Service::from_environment()),
     };
     let serve = |router: &Arc<graph::Router>| {

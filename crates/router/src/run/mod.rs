@@ -43,6 +43,8 @@ pub struct RunOptions {
     pub read: Vec<String>,
     /// Tables that the configuration may name.
     pub tables: Tables,
+    /// SIGHUP means something else than the end.
+    pub reloads: bool,
     /// Who is told how the run gets on.
     pub service: Arc<Service>,
 }
@@ -111,7 +113,7 @@ fn drive_all(
 ) -> Result<(), Failed> {
     let endless = router.waits_for_outside();
     let run = Arc::new(Run::new(router.mailboxes(), clock.clone(), endless));
-    let _signals = signals::stop_on_signal(&run);
+    let _signals = signals::stop_on_signal(&run, options.reloads);
     let workers = engines.len();
     let threads: Vec<_> = engines.into_iter().map(|engine| spawn(engine, &run, &options.cpus)).collect();
     let elements = router.plan().nodes.len();

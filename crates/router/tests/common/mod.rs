@@ -20,8 +20,14 @@ pub struct Did {
 
 /// The command, in this directory.
 pub fn command(dir: &Path, args: &[&str]) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_routebricks"));
-    command.args(args).current_dir(dir).env_remove("CLICKPATH").env("NO_COLOR", "1").env("COLUMNS", "100");
+    command_by(&[], dir, args)
+}
+
+/// The same, started by another one.
+pub fn command_by(starter: &[&str], dir: &Path, args: &[&str]) -> Command {
+    let mut words = starter.iter().chain(&[env!("CARGO_BIN_EXE_routebricks")]).chain(args);
+    let mut command = Command::new(words.next().unwrap());
+    command.args(words).current_dir(dir).env_remove("CLICKPATH").env("NO_COLOR", "1").env("COLUMNS", "100");
     command
 }
 

@@ -1,6 +1,6 @@
 //! A router that runs, and whoever looks into it.
 
-use super::{Did, command, run};
+use super::{Did, command_by, run};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
@@ -14,8 +14,13 @@ pub struct Running {
 
 impl Running {
     pub fn with(config: &str) -> Running {
+        Running::started_by(&[], config)
+    }
+
+    /// The same, started by another command.
+    pub fn started_by(starter: &[&str], config: &str) -> Running {
         let dir = tempfile::tempdir().unwrap();
-        let mut child = command(dir.path(), &["run", "-e", config]);
+        let mut child = command_by(starter, dir.path(), &["run", "-e", config]);
         child.env("XDG_RUNTIME_DIR", dir.path()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let child = child.spawn().unwrap();
         let of_root = Path::new("/run/routebricks");
