@@ -59,6 +59,14 @@ fn show_looks_into_a_running_router() {
     );
     assert_eq!(running.show(&["fib"]).code, 0);
     assert_eq!(running.show(&["neighbours"]), did(0, "element  address  MAC  interface  state\n", ""));
+    // Filters that nothing can match, or that are for something else, are mistakes.
+    let no_vrf = did(1, "", "error: no interface of the router is in a VRF `red`: there is only main\n");
+    assert_eq!(running.show(&["routes", "--vrf", "red"]), no_vrf);
+    assert_eq!(running.show(&["routes", "--vrf", "red", "--json"]), no_vrf);
+    assert_eq!(running.show(&["routes", "--vrf", "main"]).code, 0);
+    let misplaced = running.show(&["interfaces", "--vrf", "main"]);
+    assert_eq!((misplaced.code, &*misplaced.out), (2, ""));
+    assert!(misplaced.err.starts_with("error: --vrf is for `show routes`\n"), "{}", misplaced.err);
     let (code, socket) = running.terminate();
     assert_eq!(code, Some(0));
     assert!(!socket.exists());

@@ -179,7 +179,7 @@ impl Routebricks {
     }
 
     /// What the same binary, run beside it with `--pid`, prints.
-    fn beside(&self, arguments: &[String]) -> Result<String> {
+    pub fn beside(&self, arguments: &[String]) -> Result<String> {
         let mut command = netns::command(&self.launch.program);
         let id = self.process.id().to_string();
         command.args(arguments).args(["--pid", &id]).env(RUNTIME, &self.runtime);

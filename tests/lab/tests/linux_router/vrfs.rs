@@ -90,6 +90,11 @@ fn the_same_addresses_in_two_vrfs() -> Result<()> {
     let vrf = |name: &str| rows.iter().find(|row| row["name"] == name).map(|row| row["vrf"].to_string());
     let vrfs = ["eth1", "eth2", "eth1.100", "eth2.300"].map(|name| vrf(name).unwrap_or_default());
     assert_eq!(vrfs, ["null", "\"red\"", "\"red\"", "\"blue\""]);
+    let of = |vrf: &str| stage.router.beside(&["show", "routes", "--vrf", vrf].map(str::to_owned));
+    assert!(of("red")?.contains("10.66.0.0/24") && !of("red")?.contains("10.77.0.0/24"));
+    let refused = of("green").err().map(|error| error.to_string()).unwrap_or_default();
+    let there = "no interface of the router is in a VRF `green`: there are blue, red and main";
+    assert!(refused.contains(there), "{refused}");
     stage.end()
 }
 

@@ -7,6 +7,7 @@ mod texts;
 use super::which::Which;
 use super::{Done, Output, failed, json_rows};
 use crate::api::client::Client;
+use clap::error::ErrorKind;
 use clap::{Args, ValueEnum};
 use serde_json::Value;
 use std::io::IsTerminal;
@@ -63,6 +64,10 @@ const CLEAR: &str = "\x1b[H\x1b[2J";
 
 /// Asks the router, and prints what it says.
 pub fn show(args: &ShowArgs) -> Done {
+    if args.vrf.is_some() && args.what != What::Routes {
+        let message = "--vrf is for `show routes`";
+        super::command().error(ErrorKind::ArgumentConflict, message).exit();
+    }
     let client = args.router.client()?;
     loop {
         let text = picture(args, &client).map_err(failed)?;

@@ -1,10 +1,10 @@
 //! Tables that elements keep as text, as rows.
 
-use super::interfaces::names;
+use super::interfaces::{interfaces, names};
 use crate::api::client::Client;
 use fib::NextHop;
 use serde_json::{Value, json};
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 
 /// The routes of all lookup elements; of one VRF if it is named, and then once.
 pub fn routes(client: &Client, vrf: Option<&str>) -> Result<Vec<Value>, String> {
@@ -19,7 +19,8 @@ pub fn routes(client: &Client, vrf: Option<&str>) -> Result<Vec<Value>, String> 
         }
     }
     if let Some(vrf) = vrf {
-        let wanted = if vrf == "main" { Value::Null } else { json!(vrf) };
+        has_vrf(all.iter().chain(&interfaces(client)?), vrf)?;
+        let wanted = if vrf == MAIN { Value::Null } else { json!(vrf) };
         all.retain(|row| row["vrf"] == wanted);
         // Each port's elements have the same.
         let first = |six: bool| {
@@ -30,6 +31,22 @@ pub fn routes(client: &Client, vrf: Option<&str>) -> Result<Vec<Value>, String> 
         all.retain(|row| shown.iter().flatten().any(|element| *element == row["element"]));
     }
     Ok(all)
+}
+
+/// What is outside all VRFs.
+const MAIN: &str = "main";
+
+/// An error unless a route or an interface is in this VRF. One without interfaces of the router is not known to it.
+fn has_vrf<'a>(rows: impl Iterator<Item = &'a Value>, name: &str) -> Result<(), String> {
+    let vrfs: BTreeSet<&str> = rows.filter_map(|row| row["vrf"].as_str()).collect();
+    if name == MAIN || vrfs.contains(name) {
+        return Ok(());
+    }
+    let there = match vrfs.len() {
+        0 => format!("there is only {MAIN}"),
+        _ => format!("there are {} and {MAIN}", vrfs.into_iter().collect::<Vec<_>>().join(", ")),
+    };
+    Err(format!("no interface of the router is in a VRF `{name}`: {there}"))
 }
 
 /// Adds what was counted for each route, if anything is.
@@ -188,6 +205,17 @@ fn adjacency(element: &str, line: &str) -> Option<Value> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn vrfs_are_those_of_routes_and_interfaces() {
+        let rows = [json!({ "vrf": "red" }), json!({ "vrf": null }), json!({ "vrf": "blue" })];
+        assert_eq!(["main", "red", "blue"].map(|name| has_vrf(rows.iter(), name)), [Ok(()), Ok(()), Ok(())]);
+        assert_eq!(has_vrf([].iter(), "main"), Ok(()));
+        let error = |rows: &[Value]| has_vrf(rows.iter(), "rde").unwrap_err();
+        let begin = "no interface of the router is in a VRF `rde`: ";
+        assert_eq!(error(&rows), format!("{begin}there are blue, red and main"));
+        assert_eq!(error(&[]), format!("{begin}there is only main"));
+    }
 
     #[test]
     fn lines_of_tables() {
