@@ -31,7 +31,8 @@ pub enum Structure {
 }
 
 impl Structure {
-    const ALL: [Structure; 5] =
+    /// All of them, those that suit large tables first.
+    pub const ALL: [Structure; 5] =
         [Structure::Dir24_8, Structure::RangeTree, Structure::Poptrie, Structure::Radix, Structure::Linear];
 
     /// What users call it.

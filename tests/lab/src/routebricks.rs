@@ -161,18 +161,30 @@ impl Routebricks {
 
     /// What a handler says, such as `rt0.count`, asked by the router's own socket: quicker than a process.
     pub fn handler(&self, element: &str, handler: &str) -> Result<String> {
+        self.ask("GET", element, handler, "")
+    }
+
+    /// Writes a value to a handler in the same way.
+    pub fn write(&self, element: &str, handler: &str, value: &str) -> Result<()> {
+        self.ask("PUT", element, handler, value).map(drop)
+    }
+
+    fn ask(&self, method: &str, element: &str, handler: &str, value: &str) -> Result<String> {
         let name = format!("routebricks/{}.sock", self.process.id());
         let root = nix::unistd::geteuid().is_root();
         let path = if root { Path::new("/run").join(name) } else { self.runtime.join(name) };
-        let what = || format!("read {element}.{handler}");
+        let what = || format!("{method} {element}.{handler}");
         let mut socket = UnixStream::connect(&path).cannot(what)?;
-        let request =
-            format!("GET /handlers/{element}/{handler} HTTP/1.1\r\nHost: lab\r\nConnection: close\r\n\r\n");
+        let length = value.len();
+        let request = format!(
+            "{method} /handlers/{element}/{handler} HTTP/1.1\r\nHost: lab\r\nConnection: close\r\n\
+             Content-Length: {length}\r\n\r\n{value}"
+        );
         socket.write_all(request.as_bytes()).cannot(what)?;
         let mut answer = String::new();
         socket.read_to_string(&mut answer).cannot(what)?;
         let (head, body) = answer.split_once("\r\n\r\n").unwrap_or_default();
-        match head.starts_with("HTTP/1.1 200") {
+        match head.starts_with("HTTP/1.1 2") {
             true => Ok(body.trim_end().to_owned()),
             false => Err(Error::new(format!("{element}.{handler}: {answer}"))),
         }

@@ -56,7 +56,7 @@ impl Reload {
 }
 
 /// What can change.
-const CHANGEABLE: &str = "fpm, rpf, http and limits of punting";
+const CHANGEABLE: &str = "fpm, rpf, http, structures and limits of punting";
 
 /// A router whose settings change.
 struct Reloaded {
@@ -73,8 +73,8 @@ impl Reloaded {
         let fixed = self.running.fixed_differences(&new);
         if !fixed.is_empty() {
             return Err(format!(
-                "only http, rpf (of a router that was started with one, be it \"off\"), fpm (if the control side is a process) \
-                 and [punt] can change while the router runs, and the settings differ in {}",
+                "only http, rpf (of a router that was started with one, be it \"off\"), fpm (if the control side is a process), \
+                 [lookup] and [punt] can change while the router runs, and the settings differ in {}",
                 fixed.join(", ")
             ));
         }
@@ -82,7 +82,7 @@ impl Reloaded {
         new.rpf = self.running.rpf.map(|_| new.rpf.unwrap_or(ReversePath::Off));
         self.change_to(&new).inspect_err(|_| {
             let running = self.running.clone();
-            if let Err(why) = self.data_side(&running).and_then(|()| self.serve_at(&running)) {
+            if let Err(why) = self.local(&running) {
                 say!("error: {why}");
             }
         })?;
@@ -92,12 +92,18 @@ impl Reloaded {
 
     /// That of the control side comes last: it need not be taken back.
     fn change_to(&self, new: &Settings) -> Result<(), String> {
-        self.data_side(new)?;
-        self.serve_at(new)?;
+        self.local(new)?;
         if new.fpm == self.running.fpm {
             return Ok(());
         }
         self.control.set_fpm(new.fpm, LIMIT)
+    }
+
+    /// All but that of the control side; what takes longest is last.
+    fn local(&self, settings: &Settings) -> Result<(), String> {
+        self.data_side(settings)?;
+        self.serve_at(settings)?;
+        settings.lookup.apply(&self.router)
     }
 
     fn data_side(&self, settings: &Settings) -> Result<(), String> {

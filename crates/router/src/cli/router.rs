@@ -91,6 +91,7 @@ impl RouterArgs {
             control: self.control.or(file.control),
             http: self.http.or(file.http),
             punt: file.punt,
+            lookup: file.lookup,
             eal: given(&self.eal, file.eal),
         };
         if let Some((again, _)) = repeated(&settings.ports).next() {
@@ -144,8 +145,8 @@ pub fn router(args: &RouterArgs) -> Done {
         eal: settings.eal.clone(),
         read: Vec::new(),
         tables,
-        service: Arc::new(Service::from_environment()),
         reloads: args.has_file(),
+        service: Arc::new(Service::from_environment()),
     };
     let namespaces =
         Namespaces::new(&ports).map_err(|e| failed(format!("cannot make a network namespace: {e}")))?;

@@ -5,12 +5,14 @@
 //! workers = 2
 //! [punt]
 //! others = 2000
+//! [lookup]
+//! ipv4 = "quickest"
 //! ```
 
 use super::MOST_WORKERS;
 use super::run::{http_address, processors};
 use crate::config::Reported;
-use crate::linux::{Extras, Mode, PuntLimits, ReversePath};
+use crate::linux::{Extras, Lookup, Mode, PuntLimits, ReversePath};
 use crate::toml_file::{self, Reader, Value, repeated};
 use clap::ValueEnum;
 use lang::Diagnostic;
@@ -41,12 +43,26 @@ pub struct Settings {
     pub http: Option<SocketAddr>,
     /// What Linux gets at most.
     pub punt: PuntLimits,
+    /// What the tables are looked up in.
+    pub lookup: Lookup,
     /// Arguments for DPDK's EAL.
     pub eal: Vec<String>,
 }
 
-const SETTINGS: [&str; 11] =
-    ["ports", "workers", "cpus", "fpm", "rpf", "redirects", "count_routes", "control", "http", "eal", "punt"];
+const SETTINGS: [&str; 12] = [
+    "ports",
+    "workers",
+    "cpus",
+    "fpm",
+    "rpf",
+    "redirects",
+    "count_routes",
+    "control",
+    "http",
+    "eal",
+    "punt",
+    "lookup",
+];
 const KINDS: [&str; 3] = ["protocols", "neighbours", "others"];
 
 impl Settings {
@@ -68,9 +84,14 @@ impl Settings {
 }
 
 impl Settings {
-    /// What packets pass beside what all pass.
+    /// What packets pass beside what all pass, and what they are looked up in.
     pub fn extras(&self) -> Extras {
-        Extras { sources: self.rpf, redirects: self.redirects, counts: self.count_routes }
+        Extras {
+            sources: self.rpf,
+            redirects: self.redirects,
+            counts: self.count_routes,
+            lookup: self.lookup,
+        }
     }
 
     /// What differs from others and cannot change in a router that runs with these.
@@ -122,6 +143,7 @@ impl Settings {
                     settings.eal = reader.words("eal", value).into_iter().map(|(word, _)| word).collect();
                 }
                 "punt" => settings.punt = punt(reader, value),
+                "lookup" => settings.lookup = Lookup::read(reader, value),
                 _ => reader.unknown(key.span(), key.get_ref(), "setting", SETTINGS),
             }
         }
@@ -165,6 +187,7 @@ fn ports(reader: &mut Reader, value: &Value<'_>) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::linux::Wanted;
     use lang::SourceMap;
 
     fn mistakes(text: &str) -> Vec<String> {
@@ -179,7 +202,7 @@ mod tests {
     fn everything_that_may_be_said() {
         let text = "ports = ['eth1', \"eth2.100\"]\nworkers = 0x2\ncpus = '2,4-5'\nfpm = '[::1]:2620'\nrpf = 'loose'\nredirects = true\ncount_routes = true\ncontrol = 'thread'\n\
                     http = '8080'\n\
-                    eal = ['--no-huge']\n[punt]\nprotocols = 0\nneighbours = 1_000\n";
+                    eal = ['--no-huge']\n[punt]\nprotocols = 0\nneighbours = 1_000\n[lookup]\nipv4 = 'quickest'\n";
         let expected = Settings {
             ports: vec!["eth1".to_owned(), "eth2.100".to_owned()],
             workers: Some(2),
@@ -191,6 +214,7 @@ mod tests {
             control: Some(Mode::Thread),
             http: Some("127.0.0.1:8080".parse().unwrap()),
             punt: PuntLimits { protocols: Some(0), neighbours: Some(1000), others: None },
+            lookup: Lookup { ipv4: Wanted::of_name::<u32>("quickest").unwrap(), ..Lookup::default() },
             eal: vec!["--no-huge".to_owned()],
         };
         assert_eq!(Settings::parse(text, 0), Ok(expected));
@@ -225,6 +249,17 @@ mod tests {
             ]
         );
         assert_eq!(mistakes("punt = 3\n"), ["r.toml:1:8: error: `punt` is a table, not an integer"]);
+        let text = "[lookup]\nipv4 = 'poptri'\nip6 = 'radix'\nipv6 = 'dir24_8'\n";
+        assert_eq!(
+            mistakes(text),
+            [
+                "r.toml:2:8: error: no structure for IPv4 `poptri`; did you mean `poptrie`?",
+                "r.toml:3:1: error: no address family `ip6`; did you mean `ipv6`?",
+                "r.toml:4:8: error: no structure for IPv6 `dir24_8`",
+            ]
+        );
+        assert_eq!(mistakes("lookup = 'radix'\n"), ["r.toml:1:10: error: `lookup` is a table, not a string"]);
+        assert_eq!(mistakes("lookup.ipv4 = 4\n"), ["r.toml:1:15: error: `ipv4` is a string, not an integer"]);
     }
 
     #[test]
@@ -244,7 +279,7 @@ mod tests {
         let is_setting = |line: &&str| line.split(' ').nth(1) == Some("=");
         let uncommented = |line| str::strip_prefix(line, "# ").filter(is_setting).unwrap_or(line);
         let all: String = text.lines().flat_map(|line| [uncommented(line), "\n"]).collect();
-        for name in SETTINGS.iter().chain(&KINDS) {
+        for name in SETTINGS.iter().chain(&KINDS).chain(&Lookup::FAMILIES) {
             let said = |line: &str| line.starts_with(&format!("{name} = ")) || line == format!("[{name}]");
             assert!(all.lines().any(said), "{name}");
         }

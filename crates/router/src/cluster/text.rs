@@ -212,7 +212,7 @@ mod tests {
     use super::*;
     use crate::cluster::config::{Class, Node, Order};
     use crate::config::Configuration;
-    use crate::linux::{Extras, ReversePath};
+    use crate::linux::{Extras, Lookup, ReversePath, Wanted};
 
     #[test]
     fn candidates_have_room_for_twins() {
@@ -238,7 +238,12 @@ mod tests {
         let file = concat!(env!("CARGO_MANIFEST_DIR"), "/../../deploy/cluster.toml");
         let mut cluster = Cluster::load(file.as_ref()).unwrap();
         (cluster.nodes[2].workers, cluster.nodes[2].buffers) = (Some(3), Some(20_000));
-        cluster.extras = Extras { sources: Some(ReversePath::Strict), redirects: true, counts: true };
+        cluster.extras = Extras {
+            sources: Some(ReversePath::Strict),
+            redirects: true,
+            counts: true,
+            lookup: Lookup { ipv4: Wanted::of_name::<u32>("quickest").unwrap(), ..Lookup::default() },
+        };
         for (node, workers) in [(1, 1), (2, 3)] {
             let text = text(&cluster, node, 15, &[Port::idle("eth1", [2, 0, 0, 0, 0, 1])]);
             let configuration = Configuration::of_text("node", text.clone()).unwrap();
@@ -248,6 +253,7 @@ mod tests {
             let extras =
                 ["CheckReversePath(", "CheckIP6ReversePath(", "IP6RouteCounter(", "DivertReturning("];
             assert_eq!(extras.map(count), [2, 2, 2, 4], "{text}");
+            assert_eq!(count("DirectIPLookup(TABLE main, ONE_OUTPUT true, STRUCTURE quickest, "), 1);
             // The links to the other nodes, and to those that may come.
             let bound =
                 "StaticThreadSched(cluster 0, from0 0, from1 0, from3 0, from4 0, from5 0, from6 0, from7 0)";

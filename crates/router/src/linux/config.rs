@@ -1,5 +1,6 @@
 //! The configuration of a complete router, as a Click text.
 
+use super::lookup::Lookup;
 use super::twins::Port;
 use graph::Router;
 use std::fmt::Write;
@@ -102,7 +103,7 @@ impl ReversePath {
     }
 }
 
-/// What packets pass beside what all pass.
+/// What packets pass beside what all pass, and what they are looked up in.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Extras {
     /// A check of sources.
@@ -111,6 +112,8 @@ pub struct Extras {
     pub redirects: bool,
     /// Packets and bytes of each route are counted.
     pub counts: bool,
+    /// The structures of the tables.
+    pub lookup: Lookup,
 }
 
 impl Extras {
@@ -189,18 +192,19 @@ pub fn lookup(
     let count6 = extras.count(["IP6RouteCounter", count6, "rt6_"], i, &from);
     let [back4, diverted4] = extras.redirects(&format!("back{i}"), "main", &format!("PORT {number}"));
     let [back6, diverted6] = extras.redirects(&format!("back6_{i}"), "main6", &format!("PORT {number}"));
+    let [structure4, structure6] = extras.lookup.arguments(i);
     let rewrite = format!("{rewrite}UNRESOLVED {outputs}, EXPIRED {outputs}, TOO_LONG");
     let (punt, long) = (outputs, outputs + 1);
     let text = format!(
         "\n// From {name}. The classifier lets IPv4 and IPv6 to the port's own address pass.\n\
          in{i} -> class{i} :: Classifier({patterns}, 12/8100, 12/88a8, -);\n\
          class{i}[0] -> CheckIPHeader(BADSRC {MARTIANS}, OFFSET 14)\n\
-         {check4}{count4}\x20 -> rt{i} :: DirectIPLookup(TABLE main, ONE_OUTPUT true, {from}){back4}\n\
+         {check4}{count4}\x20 -> rt{i} :: DirectIPLookup(TABLE main, ONE_OUTPUT true, {structure4}{from}){back4}\n\
          \x20 -> next{i} :: AdjacencyRewrite(rt{i}, ADJACENCIES main, INTERFACES main, {rewrite} {long});\n\
          next{i}[{long}] -> cut{i} :: IPFragmenter(ADJACENCIES main) -> next{i};\n\
          class{i}[1], class{i}[2], class{i}[6] -> punt{i};\n\
          class{i}[3] -> CheckIP6Header(BADSRC {MARTIANS6}, OFFSET 14)\n\
-         {check6}{count6}\x20 -> rt6_{i} :: LookupIP6Route(TABLE main, ONE_OUTPUT true, {from}){back6}\n\
+         {check6}{count6}\x20 -> rt6_{i} :: LookupIP6Route(TABLE main, ONE_OUTPUT true, {structure6}{from}){back6}\n\
          \x20 -> next6_{i} :: IP6AdjacencyRewrite(rt6_{i}, ADJACENCIES main6, INTERFACES main, {rewrite} {punt});\n\
          next{i}[{punt}], next6_{i}[{punt}], cut{i}[1]{diverted4}{diverted6} -> punt{i};\n",
         name = port.name,
@@ -240,6 +244,7 @@ fn tagged_lookup((i, number): (usize, usize), port: &Port, extras: Extras) -> St
 
 #[cfg(test)]
 mod tests {
+    use super::super::lookup::Wanted;
     use super::*;
     use crate::config::Configuration;
 
@@ -253,7 +258,7 @@ mod tests {
             (Some(ReversePath::Loose), false, true),
         ];
         for (sources, redirects, counts) in wanted {
-            let extras = Extras { sources, redirects, counts };
+            let extras = Extras { sources, redirects, counts, ..Extras::default() };
             let text = text(&[port(1), port(2)], PuntLimits::default(), extras);
             let configuration = Configuration::of_text("router", text.clone()).unwrap();
             configuration.check_elements(1).unwrap();
@@ -266,6 +271,26 @@ mod tests {
             assert_eq!(count("DivertReturning("), if redirects { 8 } else { 0 });
             assert_eq!(count(":: RouteCounter(") + count(":: IP6RouteCounter("), if counts { 8 } else { 0 });
             assert_eq!(CHECKS.map(|name| text.contains(&format!("{name}1 ::"))), [sources.is_some(); 4]);
+        }
+    }
+
+    #[test]
+    fn a_structure_is_asked_for_once_and_elements_know_all() {
+        let port = |n: u8| Port::idle(&format!("eth{n}"), [2, 0, 0, 0, 0, n]);
+        let text =
+            |lookup| text(&[port(1), port(2)], PuntLimits::default(), Extras { lookup, ..Extras::default() });
+        assert!(!text(Lookup::default()).contains("STRUCTURE"));
+        // None of these is what a table is in by itself.
+        for name in Wanted::names::<u128>().filter(|name| *name != "range_tree") {
+            let (ipv4, ipv6) = (Wanted::of_name::<u32>(name), Wanted::of_name::<u128>(name));
+            let text = text(Lookup { ipv4: ipv4.unwrap(), ipv6: ipv6.unwrap() });
+            for rt in ["rt0 :: DirectIPLookup", "rt6_0 :: LookupIP6Route"] {
+                let told =
+                    format!("{rt}(TABLE main, ONE_OUTPUT true, STRUCTURE {name}, INTERFACES main, PORT 0)");
+                assert!(text.contains(&told), "{text}");
+            }
+            assert_eq!(text.matches("STRUCTURE").count(), 2);
+            Configuration::of_text("router", text).unwrap().check_elements(1).unwrap();
         }
     }
 

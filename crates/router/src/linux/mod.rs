@@ -10,20 +10,29 @@ pub mod apart;
 mod config;
 mod control_side;
 pub mod keeper;
+mod lookup;
 mod namespaces;
 mod supervise;
 mod twins;
 
 pub use config::{Extras, PuntLimits, ReversePath, lookup, text};
 pub use control_side::{ControlSide, Mode};
+pub use lookup::Lookup;
+#[cfg(test)]
+pub use lookup::Wanted;
 pub use namespaces::Namespaces;
 pub use twins::{Port, Twins, hand_over, take_back};
 
 use control::Tables;
-use fib::{Adjacencies, Dir24_8, Interfaces, RangeTree, RouteTable};
+use fib::{Adjacencies, Dir24_8, Interfaces, RangeTree, RouteTable, Structure};
 
 /// The name of the tables in the configuration.
 const TABLE: &str = "main";
+
+/// What the tables are looked up in unless the settings say something else.
+const STRUCTURE4: Structure = Structure::Dir24_8;
+/// The same for IPv6.
+const STRUCTURE6: Structure = Structure::RangeTree;
 
 /// The tables in which elements and control meet, in a router with so many workers.
 pub fn tables(of: &graph::Tables, workers: usize) -> Tables {

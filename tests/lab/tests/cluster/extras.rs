@@ -1,4 +1,5 @@
-//! What a cluster does only if its file asks for it: checks of sources, redirects, counts of routes, several workers.
+//! What a cluster does only if its file asks for it: checks of sources, redirects, counts of routes, other lookup structures,
+//! several workers.
 
 use super::{QUICK, alone, packets_are_relayed_in_order};
 use lab::cluster::{FIFTH, LIMIT, NODES, Stage};
@@ -29,9 +30,19 @@ fn sources_are_checked_routes_counted_and_senders_redirected_at_the_input_node()
         return Ok(());
     }
     let _one = alone();
-    let stage = Stage::new(&format!("{QUICK}rpf = 'strict'\nredirects = true\ncount_routes = true\n"))?;
+    let lookup = "lookup = { ipv4 = 'quickest', ipv6 = 'radix' }\n";
+    let stage =
+        Stage::new(&format!("{QUICK}rpf = 'strict'\nredirects = true\ncount_routes = true\n{lookup}"))?;
     stage.wait_for_all_pings()?;
     let sender = &stage.hosts[1];
+    for node in ["a", "b"] {
+        let rows = stage.shown(node, "elements")?;
+        let told = ["rt0", "rt6_0"].map(|element| {
+            let config = rows.iter().find(|row| row["element"] == element).map(|row| &row["config"]);
+            config.and_then(Value::as_str)?.split(", ").find(|word| word.starts_with("STRUCTURE "))
+        });
+        assert_eq!(told, [Some("STRUCTURE quickest"), Some("STRUCTURE radix")], "{node}");
+    }
 
     // There and back, each at the node where it comes in.
     let of = [("b", "10.3.0.2/32"), ("c", "10.2.0.2/32"), ("c", "10.3.0.2/32"), ("a", "10.3.0.2/32")];

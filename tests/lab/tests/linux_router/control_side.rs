@@ -20,7 +20,7 @@ fn process(stage: &Stage) -> Result<Pid> {
 }
 
 /// Kills the process while `change` is made that it has not seen, and waits until the next one is in step.
-fn killed_in_a_change(stage: &Stage, change: impl FnOnce() -> Result<()>) -> Result<()> {
+pub fn killed_in_a_change(stage: &Stage, change: impl FnOnce() -> Result<()>) -> Result<()> {
     let old = process(stage)?;
     let signal = |signal| kill(old, signal).cannot(|| format!("signal {old}"));
     signal(Signal::SIGSTOP)?;

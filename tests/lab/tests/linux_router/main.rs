@@ -4,6 +4,7 @@ mod backup;
 mod broadcast;
 mod control_side;
 mod counts;
+mod lookup;
 mod multipath;
 mod narrow;
 mod redirects;

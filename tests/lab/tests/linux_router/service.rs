@@ -248,7 +248,7 @@ fn settings_come_from_a_file() -> Result<()> {
 }
 
 /// Changes the settings and waits for what the router says to them.
-fn reload(stage: &Stage, file: &str, text: &str, said: &str) -> Result<()> {
+pub fn reload(stage: &Stage, file: &str, text: &str, said: &str) -> Result<()> {
     fs::write(file, text).cannot(|| format!("write {file}"))?;
     let before = stage.router.process().printed()?.matches(said).count();
     let id = i32::try_from(stage.router.process().id()).cannot(|| "send SIGHUP".to_owned())?;

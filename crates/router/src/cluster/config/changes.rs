@@ -112,6 +112,7 @@ fn settings(old: &Cluster, new: &Cluster) -> Vec<String> {
         ("rpf", old.extras.sources == new.extras.sources),
         ("redirects", old.extras.redirects == new.extras.redirects),
         ("count_routes", old.extras.counts == new.extras.counts),
+        ("lookup", old.extras.lookup == new.extras.lookup),
         ("eal", old.eal == new.eal),
         ("topology", old.fly == new.fly),
         ("listen", old.listen == new.listen),

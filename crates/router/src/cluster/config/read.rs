@@ -3,7 +3,7 @@
 use super::words::{Named, duration, mac, rate, topology};
 use super::{Address, Cluster, Line, LinkType, Order, Policy, check, class, etcd};
 use crate::cli::{MOST_WORKERS, processors};
-use crate::linux::ReversePath;
+use crate::linux::{Lookup, ReversePath};
 use crate::toml_file::{Reader, Value};
 use std::net::SocketAddr;
 use std::ops::{Range, RangeInclusive};
@@ -12,7 +12,7 @@ use std::time::Duration;
 use toml::de::DeTable;
 
 const TABLES: [&str; 4] = ["cluster", "class", "node", "etcd"];
-const CLUSTER: [&str; 17] = [
+const CLUSTER: [&str; 18] = [
     "name",
     "control",
     "line_rate",
@@ -26,6 +26,7 @@ const CLUSTER: [&str; 17] = [
     "rpf",
     "redirects",
     "count_routes",
+    "lookup",
     "eal",
     "listen",
     "authority",
@@ -51,7 +52,8 @@ const LINK: [&str; 3] = ["to", "device", "rate"];
 
 /// All settings there are, by table.
 #[cfg(test)]
-pub const SETTINGS: [&[&str]; 6] = [&CLUSTER, &class::CLASS, &NODE, &PORT, &LINK, &etcd::ETCD];
+pub const SETTINGS: [&[&str]; 7] =
+    [&CLUSTER, &Lookup::FAMILIES, &class::CLASS, &NODE, &PORT, &LINK, &etcd::ETCD];
 
 /// A word and where it stands.
 pub struct Word {
@@ -154,6 +156,7 @@ fn general(reader: &mut Reader, value: &Value<'_>, cluster: &mut Cluster) -> Opt
             }
             "redirects" => cluster.extras.redirects = reader.flag("redirects", value),
             "count_routes" => cluster.extras.counts = reader.flag("count_routes", value),
+            "lookup" => cluster.extras.lookup = Lookup::read(reader, value),
             "eal" => cluster.eal = reader.words("eal", value).into_iter().map(|(word, _)| word).collect(),
             "listen" => cluster.listen = reader.word("listen", value, listen),
             "authority" => cluster.authority = file(reader, "authority", value),

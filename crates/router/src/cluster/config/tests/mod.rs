@@ -3,6 +3,7 @@ mod joins;
 
 use super::words::Address;
 use super::*;
+use crate::linux::{Lookup, Wanted};
 use lang::SourceMap;
 
 fn mistakes(text: &str) -> Vec<String> {
@@ -144,7 +145,7 @@ fn what_packets_pass_and_who_works() {
     let text = TWO.replace("'1G'", "'1G'\nrpf = 'off'\nredirects = true\ncount_routes = true");
     let text = text.replace("name = 'b'\n", "name = 'b'\nworkers = 2\ncpus = '0,2-3'\nbuffers = 50000\n");
     let cluster = Cluster::parse(&text, 0).unwrap();
-    assert_eq!(cluster.extras, Extras { sources: None, redirects: true, counts: true });
+    assert_eq!(cluster.extras, Extras { redirects: true, counts: true, ..Extras::default() });
     let of_nodes: Vec<_> = cluster.nodes.iter().map(|node| (node.workers(), &node.cpus[..])).collect();
     assert_eq!(of_nodes, [(1, &[][..]), (2, &[0, 2, 3])]);
     let buffers: Vec<_> = cluster.nodes.iter().map(|node| node.buffers).collect();
@@ -159,6 +160,23 @@ fn what_packets_pass_and_who_works() {
     );
     let loose = Cluster::parse(&text.replace("off", "loose"), 0).unwrap();
     assert_eq!(loose.extras.sources, Some(crate::linux::ReversePath::Loose));
+}
+
+#[test]
+fn what_tables_are_looked_up_in() {
+    let text = TWO.replace("'1G'", "'1G'\nlookup = { ipv4 = 'poptrie', ipv6 = 'quickest' }");
+    let (ipv4, ipv6) = (Wanted::of_name::<u32>("poptrie"), Wanted::of_name::<u128>("quickest"));
+    let lookup = Lookup { ipv4: ipv4.unwrap(), ipv6: ipv6.unwrap() };
+    let cluster = Cluster::parse(&text, 0).unwrap();
+    assert_eq!(cluster.extras, Extras { lookup, ..Extras::default() });
+    assert_eq!(Changes::between(&cluster, &Cluster::parse(TWO, 0).unwrap()).fixed, ["lookup"]);
+    assert_eq!(
+        mistakes(&text.replace("poptrie", "poptri").replace("ipv6", "ip6")),
+        [
+            "c.toml:4:19: error: no structure for IPv4 `poptri`; did you mean `poptrie`?",
+            "c.toml:4:29: error: no address family `ip6`; did you mean `ipv6`?",
+        ]
+    );
 }
 
 #[test]
