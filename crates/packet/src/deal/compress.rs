@@ -4,6 +4,7 @@
 //! With two bins packets themselves are moved together, sixteen at a time. That takes as many stores for each bin, however few packets
 //! are for it, so with more bins it is their places, 64 at a time, and then packets are copied one by one.
 
+use super::{Numbers, numbers};
 use crate::batch::Batch;
 use crate::due::Due;
 use crate::frame::{self, Frame, MAX};
@@ -19,10 +20,6 @@ const FEW_BINS: usize = 2;
 const LEAST: usize = 16;
 /// With more bins than this it is quicker one by one.
 const MOST_BINS: usize = 8;
-
-/// The number of a bin for each packet, [`NO_BIN`] where there is none.
-type Numbers = [u8; MAX];
-const NO_BIN: u8 = u8::MAX;
 
 /// The proof that the processor has these instructions.
 #[derive(Clone, Copy, Debug)]
@@ -51,11 +48,7 @@ impl Compress {
     /// If there is no bin of a packet's number.
     #[inline(always)]
     pub fn deal<T: Copy>(self, frame: &Frame, facts: &[T], bins: &mut [Batch], bin: impl Fn(T) -> u16) {
-        let mut numbers = [NO_BIN; MAX];
-        for (number, fact) in numbers.iter_mut().zip(facts) {
-            *number = bin(*fact).min(NO_BIN.into()) as u8;
-        }
-        self.deal_by(frame, facts.len(), &numbers, bins);
+        self.deal_by(frame, facts.len(), &numbers(facts, bin), bins);
     }
 
     /// [`deal`](Self::deal) by the numbers of bins of the first `len` packets.

@@ -40,6 +40,22 @@ impl Batch {
     }
 }
 
+/// The number of a bin for each packet, [`NO_BIN`] where there is none.
+#[cfg(all(target_arch = "x86_64", not(miri)))]
+type Numbers = [u8; MAX];
+#[cfg(all(target_arch = "x86_64", not(miri)))]
+const NO_BIN: u8 = u8::MAX;
+
+#[cfg(all(target_arch = "x86_64", not(miri)))]
+#[inline(always)]
+fn numbers<T: Copy>(facts: &[T], bin: impl Fn(T) -> u16) -> Numbers {
+    let mut numbers = [NO_BIN; MAX];
+    for (number, fact) in numbers.iter_mut().zip(facts) {
+        *number = bin(*fact).min(NO_BIN.into()) as u8;
+    }
+    numbers
+}
+
 /// Deals the packets of a frame, one for each of `facts`, which are the frame's no more, to bins that are empty.
 #[inline(always)]
 fn one_by_one<T: Copy>(mut frame: Box<Frame>, facts: &[T], bins: &mut [Batch], bin: impl Fn(T) -> u16) {
@@ -106,9 +122,20 @@ fn part<T: Copy, const COLUMNS: bool>(
 ) -> (Option<Box<Frame>>, Option<Box<Frame>>) {
     let mut other = frame::take();
     let fours = part_fours::<T, COLUMNS>(&mut frame, &mut other, facts, &bin);
-    let Dealt { ends, bins } = part_rest::<T, COLUMNS>(&mut frame, &mut other, fours, facts, bin);
-    assert!(bins < 2, "no such bin");
-    (frame.len, other.len) = ends.into();
+    let dealt = part_rest::<T, COLUMNS>(&mut frame, &mut other, fours, facts, bin);
+    halves(frame, other, dealt, due)
+}
+
+/// The two bins when all have been dealt out.
+#[inline(always)]
+fn halves(
+    mut frame: Box<Frame>,
+    mut other: Box<Frame>,
+    dealt: Dealt,
+    due: Due,
+) -> (Option<Box<Frame>>, Option<Box<Frame>>) {
+    assert!(dealt.bins < 2, "no such bin");
+    (frame.len, other.len) = dealt.ends.into();
     other.note_as(&frame);
     let keep = |frame: Box<Frame>| {
         if frame.len > 0 {
@@ -140,11 +167,8 @@ fn part_fours<T: Copy, const COLUMNS: bool>(
 ) -> Dealt {
     #[cfg(all(target_arch = "x86_64", not(miri)))]
     if let Some(permute) = permute::Permute::detect().filter(|_| facts.len() >= permute::LEAST) {
-        let mut numbers = [0; MAX];
-        for (number, fact) in numbers.iter_mut().zip(facts) {
-            *number = bin(*fact).min(u8::MAX.into()) as u8;
-        }
-        let (fours, _) = numbers[..facts.len()].as_chunks();
+        let (numbers, len) = (numbers(facts, bin), facts.len());
+        let (fours, _) = numbers[..len].as_chunks();
         // SAFETY: there is a packet for each fact.
         return unsafe { permute.deal::<COLUMNS>(frame, other, fours) };
     }

@@ -9,7 +9,7 @@ use std::arch::x86_64::*;
 /// Packets that are moved together.
 const PACKETS: usize = 4;
 /// With fewer it is quicker one by one.
-pub(super) const LEAST: usize = 8;
+pub(super) const LEAST: usize = 20;
 const _: () = assert!(size_of::<Packet>() == size_of::<i64>());
 
 /// The places of four lanes after which those of a set come first, by the bits of the set.
