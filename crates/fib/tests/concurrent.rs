@@ -38,10 +38,16 @@ fn somewhere<A: Address>(area: Prefix<A>, near: bool, state: &mut u32) -> A {
     area.first() | A::from_low_bits(bits) & inside
 }
 
-/// Looks up addresses of all areas; whatever the writer does, the port must be one of the area's, or the default.
-fn read<A: Address>(table: &RouteTable<A>, areas: &[Prefix<A>; 4], done: &AtomicBool, looked_up: &AtomicU64) {
+/// Looks up addresses of all areas; whatever the writer does, the port must be one of the area's, or the default. Returns how many
+/// had one of the area's.
+fn read<A: Address>(
+    table: &RouteTable<A>,
+    areas: &[Prefix<A>; 4],
+    done: &AtomicBool,
+    looked_up: &AtomicU64,
+) -> u64 {
     let mut reader = Reader::new();
-    let mut state = 1;
+    let (mut state, mut found) = (1, 0);
     while !done.load(Ordering::Relaxed) {
         let addrs: [A; 32] = std::array::from_fn(|i| somewhere(areas[i % 4], i % 8 >= 4, &mut state));
         let mut hops = [None; 32];
@@ -50,10 +56,12 @@ fn read<A: Address>(table: &RouteTable<A>, areas: &[Prefix<A>; 4], done: &Atomic
         for (i, hop) in hops.iter().enumerate() {
             let port = list[hop.expect("there is a default route").index()].port;
             assert!(port == DEFAULT || port as usize % 4 == i % 4, "port {port} in area {}", i % 4);
+            found += u64::from(port != DEFAULT);
         }
         looked_up.fetch_add(32, Ordering::Relaxed);
         reader.quiescent();
     }
+    found
 }
 
 /// Adds and removes routes of all lengths in all areas, each of which has so many ports.
@@ -98,6 +106,8 @@ where
             std::thread::yield_now();
         }
         done.store(true, Ordering::Relaxed);
+        let found = readers.map(|reader| reader.join().expect("what a reader saw was right"));
+        assert_ne!(found, [0, 0], "only the default route was seen");
     });
 }
 
