@@ -29,7 +29,9 @@ pub fn load<T>(
     let text = text(read, bytes).map_err(|e| crate::cli::failed(format!("{name}: {e}")))?;
     let mut sources = SourceMap::new();
     let source = sources.add(name, &text);
-    parse(&text, source).map_err(|mistakes| {
+    // As the map has it, without a byte order mark: places are those in there.
+    let text = sources.get(source).map_or(&*text, |source| &source.text);
+    parse(text, source).map_err(|mistakes| {
         report(&mistakes, &sources);
         Reported
     })
@@ -39,16 +41,9 @@ fn text(read: io::Result<usize>, bytes: Vec<u8>) -> Result<String, String> {
     match read {
         Err(e) => Err(reason(&e)),
         Ok(_) if bytes.len() > MOST_BYTES => Err(format!("longer than {MOST_BYTES} bytes")),
-        Ok(_) => {
-            let mut text = String::from_utf8(bytes).map_err(|e| {
-                format!("byte {} is not UTF-8, in which TOML is written", e.utf8_error().valid_up_to())
-            })?;
-            // The places of mistakes do not count it, as `SourceMap` does not.
-            if text.starts_with('\u{feff}') {
-                text.remove(0);
-            }
-            Ok(text)
-        }
+        Ok(_) => String::from_utf8(bytes).map_err(|e| {
+            format!("byte {} is not UTF-8, in which TOML is written", e.utf8_error().valid_up_to())
+        }),
     }
 }
 
