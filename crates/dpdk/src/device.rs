@@ -4,12 +4,13 @@
 use crate::descriptors::close_on_exec;
 use crate::driver::{self, Driver};
 use crate::eal::{Eal, error_text};
-use crate::interface::Interface;
 use crate::names::{self, Target};
 use crate::pool::DpdkPool;
 use crate::port::{DpdkPort, Setup, info};
 use crate::raw;
-use io::{Claim, Limits, OpenError, RssOffer};
+use io::linux::{Interface, TapPort};
+use io::{Claim, Limits, OpenError, Port, RssOffer};
+use packet::Pool;
 use std::ffi::{CStr, CString};
 use std::sync::Arc;
 
@@ -26,7 +27,7 @@ pub(crate) struct Device {
     /// DPDK's number of the port, once there is one, and whether it is there because we asked.
     id: Option<u16>,
     plugged: bool,
-    port: Option<Arc<DpdkPort>>,
+    port: Option<Started>,
     /// What the user should know of it.
     warning: Option<String>,
 }
@@ -36,6 +37,16 @@ enum Kind {
     Port,
     /// A Linux interface; DPDK gets it at start, when the number of queues is known.
     Interface(Linux),
+    /// A tap with this name, which is no device of DPDK's.
+    Tap(String),
+}
+
+/// A port that was started.
+enum Started {
+    /// By DPDK.
+    Dpdk(Arc<DpdkPort>),
+    /// By Linux alone.
+    Own(Arc<dyn Port>),
 }
 
 /// A Linux interface and how it is used.
@@ -68,6 +79,7 @@ impl Device {
                 device.look_at_interface();
                 return Ok(device);
             }
+            Target::Tap(tap) => return Ok(device(Kind::Tap(tap), None, false)),
             Target::Number(id) => return Ok(device(Kind::Port, Some(numbered(id)?), false)),
             Target::Unknown(text) => match port_by_name(&text) {
                 Some(id) => return Ok(device(Kind::Port, Some(id), false)),
@@ -187,6 +199,7 @@ impl Device {
     pub(crate) fn limits(&self) -> Result<Limits, OpenError> {
         match (&self.kind, self.id) {
             (Kind::Interface(linux), _) => Ok(linux.driver.limits()),
+            (Kind::Tap(_), _) => Ok(TapPort::LIMITS),
             (Kind::Port, Some(id)) => Ok(info(id)?.limits),
             (Kind::Port, None) => Ok(Limits { rx_queues: 0, tx_queues: 0 }),
         }
@@ -247,7 +260,7 @@ impl Device {
     pub(crate) fn frame_room(&self) -> u32 {
         match &self.kind {
             Kind::Interface(linux) => linux.driver.frame_room(self.mtu()),
-            Kind::Port => self.mtu() + driver::FRAME_EXTRA,
+            Kind::Port | Kind::Tap(_) => self.mtu() + driver::FRAME_EXTRA,
         }
     }
 
@@ -284,13 +297,18 @@ impl Device {
 
     /// Starts the device if somebody claimed it.
     pub(crate) fn start(&mut self, eal: &Arc<Eal>, pool: &Arc<DpdkPool>) -> Result<(), OpenError> {
+        if let (Kind::Tap(tap), Some(claim), None) = (&self.kind, self.claim, &self.port) {
+            let port = TapPort::open(self.name(), tap, claim, Pool::new(pool.clone()))?;
+            self.port = Some(Started::Own(Arc::new(port)));
+            return Ok(());
+        }
         let Some((id, claim)) = self.id.zip(self.claim).filter(|_| self.port.is_none()) else {
             return Ok(());
         };
         let info = info(id)?;
         let mut setup = Setup::new(id, &info, claim);
         let interface = match &self.kind {
-            Kind::Port => None,
+            Kind::Port | Kind::Tap(_) => None,
             Kind::Interface(linux) => {
                 if linux.driver == Driver::AfPacket {
                     // Linux spreads frames over all sockets of the device, so all must be read.
@@ -308,7 +326,7 @@ impl Device {
         match started {
             Ok(port) => {
                 close_on_exec();
-                self.port = Some(Arc::new(port));
+                self.port = Some(Started::Dpdk(Arc::new(port)));
             }
             Err(error) => {
                 // The driver says so little only if the interface has an XDP program already.
@@ -327,14 +345,19 @@ impl Device {
     }
 
     /// The port, once it is started.
-    pub(crate) fn port(&self) -> Option<&Arc<DpdkPort>> {
-        self.port.as_ref()
+    pub(crate) fn port(&self) -> Option<Arc<dyn Port>> {
+        match self.port.as_ref()? {
+            Started::Dpdk(port) => Some(port.clone()),
+            Started::Own(port) => Some(port.clone()),
+        }
     }
 
     /// Stops the port and takes the device from DPDK, unless a queue of the port is still out.
     pub(crate) fn close(self) {
         let Some(id) = self.id else { return };
-        if self.port.is_some_and(|port| !port.stop()) {
+        if let Some(Started::Dpdk(port)) = self.port
+            && !port.stop()
+        {
             return;
         }
         unplug(id, self.plugged);

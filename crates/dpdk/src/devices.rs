@@ -25,7 +25,8 @@ const DATA_ROOM: u16 = 2048;
 ///
 /// A device is written as
 /// - a DPDK port number (`0`) or the name of a DPDK device (`net_pcap0`) that EAL arguments made;
-/// - a virtual device with its arguments (`net_null0`, `net_tap0,iface=t0`), or `tap:NAME` for a Linux tap;
+/// - a virtual device with its arguments (`net_null0`, `net_tap0,iface=t0`);
+/// - `tap:NAME`: a tap of Linux, without DPDK;
 /// - a Linux interface of the current network namespace: `af_xdp:eth1` through an XDP socket (one queue),
 ///   `af_packet:eth1` through a raw socket, `eth1` through an XDP socket unless something speaks against it, of which
 ///   [`Devices::warnings`] tells;
@@ -127,13 +128,13 @@ impl Devices for DpdkDevices {
         let mut state = self.lock();
         let index = state.find(name, &self.options)?;
         match state.devices[index].port() {
-            Some(port) => Ok(port.clone()),
+            Some(port) => Ok(port),
             None => Err(OpenError::new(format!("{name} is not started"), "")),
         }
     }
 
     fn ports(&self) -> Vec<Arc<dyn Port>> {
-        self.lock().devices.iter().filter_map(|d| d.port().map(|p| p.clone() as Arc<dyn Port>)).collect()
+        self.lock().devices.iter().filter_map(Device::port).collect()
     }
 
     fn warnings(&self) -> Vec<String> {
@@ -247,7 +248,7 @@ impl State {
                 .chain(self.few_buffers())
                 .for_each(|warning| say!("warning: {warning}"));
         }
-        let port = self.devices.get(index).and_then(Device::port).cloned();
+        let port = self.devices.get(index).and_then(Device::port);
         let port = port.ok_or_else(|| OpenError::new("the device is not started", ""))?;
         let has = port.queues();
         if has.rx_queues < claim.rx_queues || has.tx_queues < claim.tx_queues {

@@ -1,6 +1,6 @@
 //! The two drivers of Linux interfaces, and which one an interface gets that is named without either.
 
-use crate::interface::Interface;
+use io::linux::Interface;
 use io::{Claim, Limits};
 
 /// The driver by which a Linux interface is used.
@@ -13,10 +13,10 @@ pub(crate) enum Driver {
     AfXdp,
 }
 
-/// What a frame has besides the IP packet: Ethernet header, two VLAN tags.
-pub(crate) const FRAME_EXTRA: u32 = 22;
+/// What a frame has besides the IP packet.
+pub(crate) const FRAME_EXTRA: u32 = io::FRAME_EXTRA as u32;
 /// What the kernel keeps free in front of each frame of an XDP socket.
-const XDP_HEADROOM: u32 = 256;
+pub(crate) const XDP_HEADROOM: u32 = 256;
 /// The largest data room of buffers for XDP sockets: with all that stands in front of it, a page.
 pub(crate) const MOST_XDP_ROOM: u16 = 3584;
 /// The largest MTU for which an interface gets an XDP socket unasked: its frames fit into buffers of the usual size

@@ -18,7 +18,6 @@ mod devices;
 mod driver;
 mod eal;
 mod facts;
-mod interface;
 mod log;
 mod names;
 mod ops;

@@ -1,8 +1,8 @@
 //! How users write devices.
 
 use crate::driver::Driver;
-use crate::interface::{self, Interface};
 use io::OpenError;
+use io::linux::{self, Interface};
 
 /// What a name stands for.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -15,6 +15,8 @@ pub(crate) enum Target {
     Virtual { name: String, spec: String },
     /// A Linux interface, and the driver if one is named.
     Interface(Option<Driver>, Interface),
+    /// A tap to be made, by the interface's name.
+    Tap(String),
     /// Nothing that can be told from the name alone: a device that DPDK has already, or a mistake.
     Unknown(String),
 }
@@ -63,15 +65,13 @@ fn explicit(driver: Driver, name: &str) -> Result<Target, OpenError> {
 }
 
 fn tap(name: &str) -> Result<Target, OpenError> {
-    if !interface::is_valid_name(name) {
+    if !linux::is_valid_name(name) {
         return Err(OpenError::new(
             format!("'{name}' cannot be the name of a Linux interface"),
             "1 to 15 letters, digits, dots, dashes or underscores",
         ));
     }
-    let device = format!("net_tap_{name}");
-    let spec = format!("{device},iface={name}");
-    Ok(Target::Virtual { name: device, spec })
+    Ok(Target::Tap(name.to_owned()))
 }
 
 /// The full form DDDD:BB:DD.F of a PCI address, which may lack the domain.
@@ -96,7 +96,7 @@ pub(crate) fn unknown(name: &str, ports: &[String]) -> OpenError {
         format!(
             "Linux interfaces here: {}; DPDK ports: {}; a virtual device is written like \
              net_tap0,iface=NAME, a PCI device like 0000:3b:00.0",
-            list(&interface::all()),
+            list(&linux::interfaces()),
             list(ports)
         ),
     )
@@ -118,7 +118,7 @@ mod tests {
         assert_eq!(is("0001:3b:00.0"), Target::Pci("0001:3b:00.0".to_owned()));
         assert_eq!(is("net_null0"), virtual_device("net_null0", "net_null0"));
         assert_eq!(is("net_pcap0,rx_pcap=a:b.c"), virtual_device("net_pcap0", "net_pcap0,rx_pcap=a:b.c"));
-        assert_eq!(is("tap:rb0"), virtual_device("net_tap_rb0", "net_tap_rb0,iface=rb0"));
+        assert_eq!(is("tap:rb0"), Target::Tap("rb0".to_owned()));
         assert!(matches!(is("lo"), Target::Interface(None, _)));
         assert!(matches!(is("af_packet:lo"), Target::Interface(Some(Driver::AfPacket), _)));
         assert!(matches!(is("af_xdp:lo"), Target::Interface(Some(Driver::AfXdp), _)));

@@ -1,13 +1,14 @@
 //! One started port.
 #![allow(unsafe_code)]
 
+use crate::driver;
 use crate::eal::{Eal, error_text};
-use crate::interface::Interface;
 use crate::ops::Ops;
 use crate::pool::DpdkPool;
-use crate::queue::{DpdkRx, DpdkTx, Place};
+use crate::queue::{DpdkRx, DpdkTx, Mtu, Place};
 use crate::raw;
 use crate::rss;
+use io::linux::Interface;
 use io::{Claim, Limits, Link, OpenError, Port, PortStats, RssOffer, RssState, RxQueue, TxQueue};
 use packet::BufferSource;
 use packet::wire::ethernet::Mac;
@@ -395,6 +396,12 @@ impl Port for DpdkPort {
         mtu.unwrap_or(1500)
     }
 
+    fn max_mtu(&self) -> u16 {
+        let headroom = if self.sunk > 0 { driver::XDP_HEADROOM as usize } else { 0 };
+        let room = self.pool.data_room().saturating_sub(io::FRAME_EXTRA + headroom);
+        u16::try_from(room).unwrap_or(u16::MAX)
+    }
+
     fn link(&self) -> Link {
         if let Some(interface) = &self.interface {
             // The drivers on top of Linux interfaces make up a speed.
@@ -470,7 +477,8 @@ impl Port for DpdkPort {
             return None;
         }
         take(&mut state.taken_tx, queue)?;
-        Some(Box::new(DpdkTx::new(self.place(&state, queue), self.hardware, self.refused.clone())))
+        let device = Mtu { id: self.id, interface: self.interface.clone() };
+        Some(Box::new(DpdkTx::new(self.place(&state, queue), self.hardware, self.refused.clone(), device)))
     }
 }
 

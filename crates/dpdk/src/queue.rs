@@ -5,7 +5,8 @@ use crate::ops::Ops;
 use crate::plain::are_plain;
 use crate::pool::DpdkPool;
 use crate::raw;
-use io::{Received, RxQueue, Sent, TxQueue};
+use io::linux::Interface;
+use io::{Received, Refusal, Refusals, RxQueue, Sent, TxQueue};
 use packet::{Batch, Header, Packet, Pool, Settle};
 use std::ffi::c_void;
 use std::mem::MaybeUninit;
@@ -157,13 +158,36 @@ pub(crate) struct DpdkTx {
     /// The device is hardware: too short a frame may make it stop sending.
     strict: bool,
     place: Place,
-    /// Packets that could not be sent; counted with the port's errors.
+    /// Packets that could not be sent, by reason.
+    refusals: Refusals,
+    /// All of them; counted with the port's errors.
     refused: Arc<AtomicU64>,
+    device: Mtu,
+}
+
+/// Where the MTU of a device is found.
+pub(crate) struct Mtu {
+    pub id: u16,
+    /// The Linux interface below, where there is one: DPDK does not hear of changes.
+    pub interface: Option<Interface>,
+}
+
+impl Mtu {
+    /// Largest IP packet in bytes now.
+    pub(crate) fn mtu(&self) -> u32 {
+        if let Some(mtu) = self.interface.as_ref().and_then(|interface| interface.mtu().ok()) {
+            return mtu;
+        }
+        let mut mtu = 0;
+        // SAFETY: points to a number; the port number is checked by DPDK.
+        let code = unsafe { raw::rte_eth_dev_get_mtu(self.id, &raw mut mtu) };
+        if code == 0 { mtu.into() } else { u32::from(u16::MAX) }
+    }
 }
 
 impl DpdkTx {
-    pub(crate) fn new(place: Place, strict: bool, refused: Arc<AtomicU64>) -> DpdkTx {
-        DpdkTx { place, strict, refused }
+    pub(crate) fn new(place: Place, strict: bool, refused: Arc<AtomicU64>, device: Mtu) -> DpdkTx {
+        DpdkTx { place, strict, refusals: Refusals::default(), refused, device }
     }
 
     /// The pool as a header names it.
@@ -186,15 +210,35 @@ impl DpdkTx {
 
     #[cold]
     #[inline(never)]
-    fn mend_and_send(&self, mut batch: Batch) -> Sent {
+    fn mend_and_send(&mut self, mut batch: Batch) -> Sent {
         let unfit = self.mend(&mut batch);
         let sent = self.send(batch);
-        Sent { packets: unfit + sent.packets, ..sent }
+        Sent { packets: unfit + sent.packets, refused: unfit + sent.refused, rest: sent.rest }
+    }
+
+    /// The driver took none of these packets. Drops those at the front that are longer than the device sends, since some
+    /// drivers would refuse them for ever, and tries again.
+    #[cold]
+    #[inline(never)]
+    fn refuse_long(&mut self, mut batch: Batch) -> Sent {
+        let longest = self.device.mtu() as usize + io::FRAME_EXTRA;
+        let long = batch.iter().take_while(|packet| packet.len() > longest).count();
+        let rest = batch.split_off(long);
+        batch.free();
+        self.count(Refusal::Oversized, long);
+        let sent =
+            if long > 0 && !rest.is_empty() { self.send(rest) } else { Sent { rest, ..Sent::default() } };
+        Sent { packets: long + sent.packets, refused: long + sent.refused, rest: sent.rest }
+    }
+
+    fn count(&mut self, why: Refusal, packets: usize) {
+        self.refusals[why] += packets as u64;
+        self.refused.fetch_add(packets as u64, Ordering::Relaxed);
     }
 
     /// Hands packets, of which each is sendable, to the driver.
     #[inline(always)]
-    fn send(&self, batch: Batch) -> Sent {
+    fn send(&mut self, batch: Batch) -> Sent {
         let send = |packets: &mut [NonNull<Header>]| {
             let Place { ops, queue, .. } = self.place;
             // SAFETY: the queue is ours alone and its port is open. All packets are unshared, of one segment, without
@@ -205,14 +249,17 @@ impl DpdkTx {
         };
         // SAFETY: the driver takes the first n packets and leaves the others alone; C does not unwind.
         let (packets, rest) = unsafe { batch.send_raw(send) };
-        Sent { packets, rest }
+        if packets == 0 && !rest.is_empty() {
+            return self.refuse_long(rest);
+        }
+        Sent { packets, refused: 0, rest }
     }
 
     /// Makes every packet sendable: copies those of other pools, drops and counts those that are no frames or find no
     /// buffer. Returns how many were dropped.
-    fn mend(&self, batch: &mut Batch) -> usize {
+    fn mend(&mut self, batch: &mut Batch) -> usize {
         let pool = Pool::new(self.place.pool.clone());
-        let mut dropped = 0;
+        let (mut bad, mut no_buffer) = (0, 0);
         for packet in std::mem::take(batch) {
             let raw = packet.into_raw();
             // SAFETY: we own the packet.
@@ -225,14 +272,16 @@ impl DpdkTx {
                 batch.push(packet);
                 continue;
             }
-            match frame.then(|| pool.packet(packet.data())).flatten() {
-                Some(copy) => batch.push(copy),
-                None => dropped += 1,
+            match frame.then(|| pool.packet(packet.data())) {
+                Some(Some(copy)) => batch.push(copy),
+                Some(None) => no_buffer += 1,
+                None => bad += 1,
             }
             packet.free();
         }
-        self.refused.fetch_add(dropped as u64, Ordering::Relaxed);
-        dropped
+        self.count(Refusal::BadFrame, bad);
+        self.count(Refusal::NoBuffer, no_buffer);
+        bad + no_buffer
     }
 }
 
@@ -258,5 +307,9 @@ impl TxQueue for DpdkTx {
             return self.mend_and_send(batch);
         }
         self.send(batch)
+    }
+
+    fn refusals(&self) -> Refusals {
+        self.refusals
     }
 }

@@ -6,7 +6,7 @@ mod common;
 use common::netns::{ip, ours, own_namespace, veth};
 use common::{child, claim, devices, frame, in_child, is_child, is_root, open, packets, receive, send};
 use dpdk::{DpdkDevices, EalOptions, facts};
-use io::{Claim, Devices, PoolSize};
+use io::{Claim, Devices, PoolSize, Refusal};
 use packet::{Packet, unaccounted};
 use std::io::{BufRead, BufReader, Write};
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
@@ -238,7 +238,7 @@ fn linux_answers_on_a_tap() {
         ip("address add 10.98.0.1/24 dev rbt0");
         ip("link set rbt0 up");
         let (port, mut rx, mut tx) = open(&devices, "tap:rbt0");
-        assert_eq!(port.driver(), "net_tap");
+        assert_eq!(port.driver(), "tap");
         // Who has 10.98.0.1? Tell 10.98.0.2.
         let us = [2, 0, 0, 0, 0, 9];
         let mut request = vec![0xff; 6];
@@ -255,6 +255,54 @@ fn linux_answers_on_a_tap() {
         assert_eq!((devices.close(), unaccounted()), (0, 0));
         assert!(!ip("link show").contains("rbt0"));
     });
+}
+
+/// A tap whose interface is down, then one that is deleted: frames are dropped by name, and nothing waits behind them.
+#[test]
+fn a_tap_refuses_by_name() {
+    in_child("a_tap_refuses_by_name", || {
+        if !own_namespace() {
+            return;
+        }
+        let devices = devices(8191, &[]);
+        devices.claim("tap:rbt0", Claim { rx_queues: 1, tx_queues: 3, ..Claim::default() }).unwrap();
+        devices.start().unwrap();
+        let (port, mut rx, mut tx) = open(&devices, "tap:rbt0");
+        assert_eq!((port.queues().rx_queues, port.queues().tx_queues, port.link().up), (1, 3, true));
+        let mut refused = |frames: &[Vec<u8>], why: Refusal, packets: u64| {
+            let sent = tx.tx(packets_of(&devices, frames));
+            assert_eq!((sent.packets, sent.rest.len()), (frames.len(), 0));
+            assert_eq!((sent.refused as u64, tx.refusals()[why]), (packets, packets), "{why:?}");
+        };
+        refused(&[vec![1; 13], frame(1, 60)], Refusal::BadFrame, 1);
+        ip("link set rbt0 down");
+        assert!(!port.link().up);
+        refused(&[frame(1, 60), frame(2, 60), frame(3, 60)], Refusal::LinkDown, 3);
+        ip("link set rbt0 name other mtu 9000");
+        ip("link set other up");
+        assert_eq!((port.mtu(), port.link().up), (9000, true));
+        refused(&[frame(1, 1514), frame(2, 1900)], Refusal::DeviceGone, 0);
+        // What Linux sends, and is longer than a buffer, is dropped by name, too.
+        ip("address add 10.98.0.1/24 dev other");
+        ip("neigh add 10.98.0.2 lladdr 02:00:00:00:00:09 dev other");
+        let to = std::net::UdpSocket::bind("10.98.0.1:0").unwrap();
+        to.send_to(&[7; 4000], "10.98.0.2:9").unwrap();
+        to.send_to(&[7; 1000], "10.98.0.2:9").unwrap();
+        let arrived = receive(&mut *rx, 1, |p| p.len() == 1042);
+        assert_eq!(arrived.len(), 1);
+        assert_eq!(rx.losses()[0], ("oversized", 1));
+        ip("link del other");
+        refused(&[frame(1, 60), frame(2, 60)], Refusal::DeviceGone, 2);
+        let counted = port.extended_stats();
+        assert!(counted.contains(&("tx_link_down".to_owned(), 3)), "{counted:?}");
+        assert_eq!(port.stats().tx_errors, 6);
+        drop((port, rx, tx));
+        assert_eq!((devices.close(), unaccounted()), (0, 0));
+    });
+}
+
+fn packets_of(devices: &DpdkDevices, frames: &[Vec<u8>]) -> packet::Batch {
+    packets(&devices.pool(), frames)
 }
 
 #[test]

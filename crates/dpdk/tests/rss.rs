@@ -137,14 +137,16 @@ fn a_tap_tells_what_it_offers_and_no_more() {
         }
         let devices = devices(8191, &[]);
         let offer = RssOffer { fields: fields("ip tcp udp").unwrap(), key: 40, table: 0 };
-        assert_eq!(devices.rss("tap:rss0"), Some(offer));
-        let refused = claim(&devices, "tap:rss0", 1, Rss { queues: Some(1), ..Rss::UNSAID }).unwrap_err();
+        assert_eq!(devices.rss("net_tap0,iface=rss0"), Some(offer));
+        let refused =
+            claim(&devices, "net_tap0,iface=rss0", 1, Rss { queues: Some(1), ..Rss::UNSAID }).unwrap_err();
         let why = "the device has no redirection table that can be written";
-        assert_eq!(refused, format!("tap:rss0: RSS_QUEUES: {why}"));
-        claim(&devices, "tap:rss0", 1, Rss { key: Some(RssKey::Symmetric), ..Rss::UNSAID }).unwrap();
+        assert_eq!(refused, format!("net_tap0,iface=rss0: RSS_QUEUES: {why}"));
+        claim(&devices, "net_tap0,iface=rss0", 1, Rss { key: Some(RssKey::Symmetric), ..Rss::UNSAID })
+            .unwrap();
         devices.start().unwrap();
         // Its driver takes settings, and gives none back.
-        assert_eq!(devices.port("tap:rss0").unwrap().rss(), Some(RssState::default()));
+        assert_eq!(devices.port("net_tap0,iface=rss0").unwrap().rss(), Some(RssState::default()));
         assert_eq!(devices.close(), 0);
     });
 }

@@ -2,8 +2,8 @@
 #![allow(clippy::unwrap_used, reason = "tests may panic")]
 
 use elements::harness::{Bench, Setup};
-use io::memory::{MemoryDevices, MemoryPort};
-use io::{Devices, Limits};
+use io::memory::{MemoryDevices, MemoryPort, Refuses};
+use io::{Devices, Limits, Refusal};
 use packet::Pool;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -132,6 +132,42 @@ fn a_full_device_loses_packets_by_name() {
     bed.port("b").set_tx_room(Some(0));
     bed.bench.run().unwrap();
     bed.bench.end().unwrap();
+}
+
+/// Nothing waits behind a packet that the device refuses for good, whatever the reason and wherever it stands.
+#[test]
+fn what_the_device_refuses_is_dropped_by_name() {
+    let configs = [
+        "FromDPDKDevice(a) -> out :: ToDPDKDevice(b)",
+        "FromDPDKDevice(a) -> out :: ToDPDKDevice(b, BURST 1)",
+        "FromDPDKDevice(a) -> Queue(1000) -> out :: ToDevice(b)",
+    ];
+    for (config, workers) in configs.into_iter().flat_map(|c| [(c, 1), (c, 2)]) {
+        for (refuses, sent, why) in [
+            (Refuses::Everything(Refusal::LinkDown), 0, "link_down"),
+            (Refuses::Everything(Refusal::DeviceGone), 0, "device_gone"),
+            (Refuses::Everything(Refusal::TxError), 0, "tx_error"),
+            (Refuses::After(30), 30, "link_down"),
+            (Refuses::LongerThan(60), 100, "oversized"),
+        ] {
+            let mut bed = Bed::new(config, workers, 1, 1).unwrap();
+            bed.port("b").set_refuses(refuses);
+            let long = vec![0; 200];
+            if matches!(refuses, Refuses::LongerThan(_)) {
+                assert!(bed.port("a").inject(&bed.devices.pool(), 0, &long));
+            }
+            bed.inject(100, 1);
+            bed.bench.run().unwrap();
+            let refused = if sent == 100 { 1 } else { 100 - sent };
+            assert_eq!(bed.bench.read("out.count"), sent.to_string(), "{config} {refuses:?}");
+            assert_eq!(bed.bench.losses(), [format!("out.{why} = {refused}")], "{config} {refuses:?}");
+            assert_eq!(bed.bench.read("out.dropped"), refused.to_string());
+            // The device is well again.
+            bed.port("b").set_refuses(Refuses::Nothing);
+            assert_eq!(bed.port("b").sent().len(), usize::try_from(sent).unwrap());
+            bed.bench.end().unwrap();
+        }
+    }
 }
 
 #[test]

@@ -1,4 +1,5 @@
-//! How packets enter and leave: ports, their queues, rings between processes, memory and pcap back ends; and how lines
+//! How packets enter and leave: ports, their queues, taps and raw sockets of Linux, rings between processes, memory and pcap
+//! back ends; and how lines
 //! for people leave ([`say!`]).
 //!
 //! A [`Port`] is a device with receive and transmit queues. Each queue is handed out once, as an owned value, so that
@@ -10,14 +11,17 @@
 #![warn(clippy::print_stderr, clippy::print_stdout)]
 
 mod devices;
+pub mod linux;
 pub mod memory;
 pub mod pcap;
 mod port;
+mod refusal;
 pub mod ring;
 mod rss;
 mod say;
 
 pub use devices::{Devices, NoDevices, OpenError, PoolSize};
-pub use port::{Claim, Limits, Link, Port, PortStats, Received, RxQueue, Sent, TxQueue};
+pub use port::{Claim, FRAME_EXTRA, Limits, Link, Port, PortStats, Received, RxQueue, Sent, TxQueue};
+pub use refusal::{Refusal, Refusals};
 pub use rss::{Rss, RssFields, RssKey, RssKeyBytes, RssOffer, RssRefusal, RssState};
 pub use say::tell;

@@ -2,6 +2,7 @@
 
 use crate::devices::{Devices, OpenError, PoolSize};
 use crate::port::{Claim, Limits, Link, Port, PortStats, Received, RxQueue, Sent, TxQueue};
+use crate::refusal::{Refusal, Refusals};
 use crate::rss::RssOffer;
 use packet::wire::ethernet::Mac;
 use packet::{Batch, Packet, Pool};
@@ -24,10 +25,42 @@ struct State {
     tx: Vec<Vec<u8>>,
     /// Frames that each transmit queue takes before it says "full"; `None` = no bound.
     tx_room: Option<usize>,
+    refuses: Refuses,
+    refused: Refusals,
     taken_rx: Vec<bool>,
     taken_tx: Vec<bool>,
     stats: PortStats,
     finished: bool,
+}
+
+/// Which frames a memory port refuses for good.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Refuses {
+    /// None.
+    #[default]
+    Nothing,
+    /// Those that are longer than so many bytes.
+    LongerThan(usize),
+    /// All, for this reason.
+    Everything(Refusal),
+    /// All but so many from now on, as if the interface went down then.
+    After(usize),
+}
+
+impl Refuses {
+    /// Why a frame of this length is refused.
+    fn refuse(&mut self, length: usize) -> Option<Refusal> {
+        match self {
+            Refuses::Nothing => None,
+            Refuses::LongerThan(most) => (length > *most).then_some(Refusal::Oversized),
+            Refuses::Everything(why) => Some(*why),
+            Refuses::After(0) => Some(Refusal::LinkDown),
+            Refuses::After(more) => {
+                *more -= 1;
+                None
+            }
+        }
+    }
 }
 
 fn lock<T>(m: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -68,6 +101,11 @@ impl MemoryPort {
     /// Lets the port take only `frames` more frames before it says "full"; `None` = no bound.
     pub fn set_tx_room(&self, frames: Option<usize>) {
         lock(&self.state).tx_room = frames;
+    }
+
+    /// Lets the port refuse frames for good.
+    pub fn set_refuses(&self, which: Refuses) {
+        lock(&self.state).refuses = which;
     }
 }
 
@@ -274,18 +312,31 @@ struct MemoryTx {
 impl TxQueue for MemoryTx {
     fn tx(&mut self, mut batch: Batch) -> Sent {
         let mut state = lock(&self.port.state);
-        let n = state.tx_room.map_or(batch.len(), |room| room.min(batch.len()));
-        let rest = batch.split_off(n);
-        state.stats.tx_bytes += batch.bytes();
-        for packet in batch {
-            state.tx.push(packet.data().to_vec());
-            packet.free();
+        let State { tx, tx_room, refuses, refused, stats, .. } = &mut *state;
+        let before = refused.sum();
+        let mut taken = 0;
+        for packet in batch.iter() {
+            if let Some(why) = refuses.refuse(packet.len()) {
+                refused[why] += 1;
+                stats.tx_errors += 1;
+            } else if *tx_room == Some(0) {
+                break;
+            } else {
+                *tx_room = tx_room.map(|room| room - 1);
+                stats.tx_packets += 1;
+                stats.tx_bytes += packet.len() as u64;
+                tx.push(packet.data().to_vec());
+            }
+            taken += 1;
         }
-        state.stats.tx_packets += n as u64;
-        if let Some(room) = &mut state.tx_room {
-            *room -= n;
-        }
-        Sent { packets: n, rest }
+        let rest = batch.split_off(taken);
+        batch.free();
+        let refused = usize::try_from(refused.sum() - before).unwrap_or(taken);
+        Sent { packets: taken, refused, rest }
+    }
+
+    fn refusals(&self) -> Refusals {
+        lock(&self.port.state).refused
     }
 }
 

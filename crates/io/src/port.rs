@@ -1,8 +1,12 @@
 //! Ports and their queues.
 
+use crate::refusal::Refusals;
 use crate::rss::{Rss, RssState};
 use packet::Batch;
 use packet::wire::ethernet::Mac;
+
+/// What a frame has besides the IP packet, in bytes: Ethernet header, two VLAN tags.
+pub const FRAME_EXTRA: usize = 22;
 
 /// What a configuration wants of a port. Claims on the same port add up: the larger of each number holds,
 /// and what one of them says of RSS.
@@ -88,6 +92,11 @@ pub trait Port: Send + Sync {
     fn mac(&self) -> Option<Mac>;
     /// Largest IP packet in bytes.
     fn mtu(&self) -> u16;
+    /// The largest MTU with which the port still receives every frame: longer frames do not fit into its buffers and are
+    /// dropped by name.
+    fn max_mtu(&self) -> u16 {
+        self.mtu()
+    }
     /// Link state now.
     fn link(&self) -> Link;
     /// Counters.
@@ -132,9 +141,11 @@ impl From<Batch> for Received {
 /// What became of packets that were to be sent.
 #[derive(Debug, Default)]
 pub struct Sent {
-    /// Packets that are gone: sent, or unfit to be sent and counted as the port's errors.
+    /// Packets that are gone: sent or refused.
     pub packets: usize,
-    /// Those that the device did not take, in order.
+    /// Those of them that were refused for good and dropped; [`TxQueue::refusals`] says why.
+    pub refused: usize,
+    /// Those for which the device is too full now, in order.
     pub rest: Batch,
 }
 
@@ -156,7 +167,18 @@ pub trait RxQueue: Send {
 }
 
 /// One transmit queue, owned by one worker.
+///
+/// # No packet blocks those behind it
+/// A packet comes back in [`Sent::rest`] for one reason only: the device is full, and will take this packet when it is no
+/// longer. Whatever the device would refuse again (a frame that is too long, a link that is down, a device that has gone,
+/// any error that does not mean "full") the queue drops, counts under a [`Refusal`](crate::Refusal), and goes on with the
+/// packet behind it.
 pub trait TxQueue: Send {
     /// Sends packets from the front of `batch` as long as the device takes them. Never blocks.
     fn tx(&mut self, batch: Batch) -> Sent;
+
+    /// Packets that were refused for good since the queue was opened.
+    fn refusals(&self) -> Refusals {
+        Refusals::default()
+    }
 }

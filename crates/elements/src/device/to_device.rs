@@ -17,10 +17,14 @@
 //! |---|---|---|
 //! | `count` | r | packets that the device took; also `n_sent` |
 //! | `byte_count` | r | bytes that the device has sent by all its queues, 0 if it counts none; also `n_sent_bytes` |
-//! | `dropped` | r | always 0 here; also `n_dropped` |
+//! | `dropped` | r | packets dropped here, for whatever reason; also `n_dropped` |
 //! | `reset_counts` | w | all start from 0 again |
 //! | `hw_count`, `hw_bytes`, `hw_errors` | r | what the device says it has sent, and failed to send |
 //! | `xstats`, `mac`, `mtu`, `carrier`, `speed`, `duplex`, `device`, `driver`, `numa_node`, `nb_rx_queues`, `nb_tx_queues` | r | as in `FromDPDKDevice` |
+//!
+//! # Losses
+//! What the device refuses for good (`oversized`, `bad_frame`, `link_down`, `device_gone`, `no_buffer`, `tx_error`), and what
+//! waits for one that takes nothing for 100 ms (`tx_stuck`), as in `ToDPDKDevice`.
 //!
 //! # Example
 //! ```click
@@ -29,7 +33,7 @@
 //! ```
 
 use super::keywords::ignore;
-use super::tx::{Sender, TxPort, TxWish, tx_handlers};
+use super::tx::{LOSSES, Sender, TxPort, TxWish, tx_handlers};
 use graph::{
     Args, Class, ConfigErrors, Configure, Cx, Element, Handlers, Initialize, LocalCx, Out, Queues, Spec,
     State, Up,
@@ -57,7 +61,7 @@ impl AsRef<TxPort> for ToDevice {
 }
 
 impl Class for ToDevice {
-    const SPEC: Spec = Spec { state: State::Home, ..Spec::new("ToDevice", "1/0", "l/l") };
+    const SPEC: Spec = Spec { state: State::Home, losses: LOSSES, ..Spec::new("ToDevice", "1/0", "l/l") };
     type Local = LocalToDevice;
 
     fn configure(args: &mut Args, cx: &Configure<'_>) -> Result<ToDevice, ConfigErrors> {
@@ -111,7 +115,7 @@ impl Element for LocalToDevice {
             }
             sent
         } else {
-            sender.send(false, out)
+            sender.send(false, cx.now, out)
         };
         out.wake();
         sent > 0

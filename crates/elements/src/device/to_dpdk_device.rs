@@ -29,7 +29,7 @@
 //! |---|---|---|
 //! | `count` | r | packets that the device took; also `n_sent` |
 //! | `byte_count` | r | bytes that the device has sent by all its queues, 0 if it counts none; also `n_sent_bytes` |
-//! | `dropped` | r | packets lost because the device was full; also `n_dropped` |
+//! | `dropped` | r | packets dropped here, for whatever reason; also `n_dropped` |
 //! | `reset_counts` | w | all start from 0 again |
 //! | `attach` | w | the device, if it is `-` in the configuration, as in `FromDPDKDevice`; one queue is used |
 //! | `hw_count`, `hw_bytes`, `hw_errors` | r | what the device says it has sent, and failed to send |
@@ -38,6 +38,15 @@
 //! # Losses
 //! - `tx_full`: the device did not take the packet, and `IQUEUE` others were waiting.
 //! - `no_device`: none is attached yet.
+//! - `tx_stuck`: the device took nothing for 100 ms, for which the packet waited.
+//! - `oversized`: the frame is longer than the device sends.
+//! - `bad_frame`: it is no frame that the device sends, such as one that is shorter than an Ethernet header.
+//! - `link_down`: the interface is down, or has no carrier, and the device says so.
+//! - `device_gone`: the device has gone: deleted, unplugged, closed.
+//! - `no_buffer`: no packet buffer for a copy that the device needs.
+//! - `tx_error`: the device failed for another reason.
+//!
+//! What the device refuses for good is dropped at once under one of the last six names: nothing waits behind it.
 //!
 //! # Example
 //! ```click
@@ -155,7 +164,7 @@ impl LocalToDpdkDevice {
         };
         sender.add(batch);
         if sender.len() >= self.burst {
-            sender.send(self.shared.blocking, out);
+            sender.send(self.shared.blocking, cx.now, out);
             sender.cut(self.shared.hold, out);
         }
         self.look_again(cx.now, out);
@@ -196,7 +205,7 @@ impl Element for LocalToDpdkDevice {
         let Some(sender) = &mut self.sender else { return false };
         // Woken before that because the device was full, and meanwhile all that was too much has gone.
         let early = self.due.is_some_and(|due| cx.now < due);
-        let sent = if early { 0 } else { sender.send(false, out) };
+        let sent = if early { 0 } else { sender.send(false, cx.now, out) };
         if !early {
             self.due = None;
         }

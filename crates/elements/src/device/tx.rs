@@ -3,19 +3,35 @@
 use super::facts::{port_handlers, stat_handler};
 use super::rx::{LATER, attachable, count_of};
 use epoch::{Count, PerWorker, WorkerCell};
-use graph::{Class, ConfigErrors, Configure, Handlers, Initialize, LocalCx, Loss, Out, Queues, Span};
-use io::{Claim, Devices, Port, Sent, TxQueue};
+use graph::{Class, ConfigErrors, Configure, Handlers, Initialize, LocalCx, Loss, Nanos, Out, Queues, Span};
+use io::{Claim, Devices, Port, Refusal, Refusals, Sent, TxQueue};
 use packet::Batch;
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 /// Why packets are lost at a sending element.
-pub const LOSSES: &[&str] = &["tx_full", "no_device"];
+pub const LOSSES: &[&str] = &[
+    "tx_full",
+    "no_device",
+    "tx_stuck",
+    Refusal::ALL[0].name(),
+    Refusal::ALL[1].name(),
+    Refusal::ALL[2].name(),
+    Refusal::ALL[3].name(),
+    Refusal::ALL[4].name(),
+    Refusal::ALL[5].name(),
+];
 /// The device does not take them, and as many as may wait are waiting.
 pub const TX_FULL: Loss = Loss(0);
 /// There is no device yet.
 pub const NO_DEVICE: Loss = Loss(1);
+/// The device took nothing for [`STUCK`], and this packet waited for it.
+const TX_STUCK: Loss = Loss(2);
+/// Refusals of the device follow, in their order.
+const REFUSED: u16 = 3;
+/// A device that takes nothing for so long does not come back to what waits for it.
+const STUCK: Nanos = 100_000_000;
 /// How often a blocking sender asks a full device before it gives up: well below a millisecond.
 const BLOCKING_TRIES: u32 = 4096;
 
@@ -157,7 +173,8 @@ impl TxPort {
         let i = waiting.iter().position(|(worker, _)| *worker == of)?;
         let (worker, queue) = waiting.swap_remove(i);
         let count = self.counts.cell(worker).unwrap_or_default();
-        Some(Sender { shared: self.clone(), worker, queue, count, held: VecDeque::new(), len: 0 })
+        let (held, seen) = (VecDeque::new(), Refusals::default());
+        Some(Sender { shared: self.clone(), worker, queue, count, held, len: 0, seen, stuck_since: None })
     }
 
     /// For [`Class::queues`].
@@ -217,6 +234,10 @@ pub struct Sender {
     held: VecDeque<Batch>,
     worker: usize,
     shared: Arc<TxPort>,
+    /// Refusals that were counted so far.
+    seen: Refusals,
+    /// Since when the device has taken nothing of what waits.
+    stuck_since: Option<Nanos>,
 }
 
 impl Sender {
@@ -237,12 +258,27 @@ impl Sender {
     }
 
     /// Sends what waits, as far as the device takes it; returns how much that was. `blocking`: asks a full device many
-    /// times before giving up.
-    pub fn send(&mut self, blocking: bool, out: &mut Out<'_>) -> usize {
-        let (mut all, mut tries) = (0, 0);
+    /// times before giving up. What waits for a device that takes nothing for a long time is dropped.
+    pub fn send(&mut self, blocking: bool, now: Nanos, out: &mut Out<'_>) -> usize {
+        let gone = self.try_to_send(blocking, out);
+        if gone > 0 || self.len == 0 {
+            self.stuck_since = None;
+            return gone;
+        }
+        let since = *self.stuck_since.get_or_insert(now);
+        if now.saturating_sub(since) < STUCK {
+            return 0;
+        }
+        self.stuck_since = None;
+        self.give_up(out)
+    }
+
+    fn try_to_send(&mut self, blocking: bool, out: &mut Out<'_>) -> usize {
+        let (mut all, mut refused, mut tries) = (0, 0, 0);
         while let Some(batch) = self.held.pop_front() {
-            let Sent { packets, rest } = self.queue.tx(batch);
+            let Sent { packets, refused: more, rest } = self.queue.tx(batch);
             all += packets;
+            refused += more;
             if !rest.is_empty() {
                 self.held.push_front(rest);
                 tries += u32::from(packets == 0);
@@ -253,24 +289,67 @@ impl Sender {
             }
         }
         self.len -= all;
-        self.count(all, out);
+        self.count(all, refused, out);
         all
+    }
+
+    /// Drops the first packet, and the others as well if the device takes none of them either.
+    #[cold]
+    fn give_up(&mut self, out: &mut Out<'_>) -> usize {
+        let Some(mut first) = self.held.pop_front() else { return 0 };
+        let rest = first.split_off(1);
+        if !rest.is_empty() {
+            self.held.push_front(rest);
+        }
+        self.drop_as(TX_STUCK, first, out);
+        let mut gone = 1 + self.try_to_send(false, out);
+        if gone == 1 {
+            for batch in std::mem::take(&mut self.held) {
+                gone += batch.len();
+                self.drop_as(TX_STUCK, batch, out);
+            }
+        }
+        gone
+    }
+
+    fn drop_as(&mut self, why: Loss, batch: Batch, out: &mut Out<'_>) {
+        self.len -= batch.len();
+        self.shared.dropped[self.worker].add(batch.len() as u64);
+        out.lose_all(batch, why);
     }
 
     /// Sends these packets, to be called only if none waits; returns what the device did not take.
     #[inline]
     pub fn send_now(&mut self, batch: Batch, out: &mut Out<'_>) -> Batch {
-        let Sent { packets, rest } = self.queue.tx(batch);
-        self.count(packets, out);
+        let Sent { packets, refused, rest } = self.queue.tx(batch);
+        self.count(packets, refused, out);
         rest
     }
 
+    /// Counts packets that are gone, of which so many were refused.
     #[inline]
-    fn count(&self, packets: usize, out: &mut Out<'_>) {
-        if packets > 0 {
-            out.gone(packets);
-            self.count.add(packets as u64);
+    fn count(&mut self, packets: usize, refused: usize, out: &mut Out<'_>) {
+        if packets > refused {
+            out.gone(packets - refused);
+            self.count.add((packets - refused) as u64);
         }
+        if refused > 0 {
+            self.count_refused(out);
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn count_refused(&mut self, out: &mut Out<'_>) {
+        let all = self.queue.refusals();
+        for ((i, (_, total)), (_, seen)) in (REFUSED..).zip(all.iter()).zip(self.seen.iter()) {
+            let new = total.saturating_sub(seen);
+            if new > 0 {
+                self.shared.dropped[self.worker].add(new);
+                out.count_loss(Loss(i), usize::try_from(new).unwrap_or(usize::MAX));
+            }
+        }
+        self.seen = all;
     }
 
     /// Loses what waits beyond `limit` packets, newest first.
@@ -280,9 +359,7 @@ impl Sender {
         {
             let kept = last.len().saturating_sub(self.len - limit);
             let lost = last.split_off(kept);
-            self.len -= lost.len();
-            self.shared.dropped[self.worker].add(lost.len() as u64);
-            out.lose_all(lost, TX_FULL);
+            self.drop_as(TX_FULL, lost, out);
             if !last.is_empty() {
                 self.held.push_back(last);
             }

@@ -4,6 +4,7 @@ use super::attachment::Attachment;
 use super::indices::{Consumer, Producer};
 use super::memory::Side;
 use crate::port::{Limits, Link, Port, PortStats, Received, RxQueue, Sent, TxQueue};
+use crate::refusal::{Refusal, Refusals};
 use packet::wire::ethernet::Mac;
 use packet::{Batch, Packet, Pool};
 use std::sync::Arc;
@@ -43,6 +44,8 @@ struct Counts {
     tx_packets: AtomicU64,
     tx_bytes: AtomicU64,
     tx_errors: AtomicU64,
+    /// Of these, packets that could be no frame of the ring.
+    tx_oversized: AtomicU64,
 }
 
 /// Counts more, where nobody else writes.
@@ -277,7 +280,7 @@ impl RingTx {
         let packets = batch.len();
         add(&self.shared.counts.tx_errors, packets);
         batch.free();
-        Sent { packets, rest: Batch::empty() }
+        Sent { packets, refused: packets, rest: Batch::empty() }
     }
 }
 
@@ -293,7 +296,7 @@ impl TxQueue for RingTx {
         }
         if room == 0 {
             // Nothing is published: whoever asks again and again would take the line from the other end each time.
-            return Sent { packets: 0, rest: batch };
+            return Sent { rest: batch, ..Sent::default() };
         }
         let rest = batch.split_off(room.min(batch.len()));
         let packets = batch.len();
@@ -318,7 +321,21 @@ impl TxQueue for RingTx {
         let counts = &self.shared.counts;
         add(&counts.tx_packets, filled as usize);
         add(&counts.tx_bytes, bytes);
-        add(&counts.tx_errors, packets - filled as usize);
-        Sent { packets, rest }
+        let refused = packets - filled as usize;
+        if refused > 0 {
+            add(&counts.tx_errors, refused);
+            add(&counts.tx_oversized, refused);
+        }
+        Sent { packets, refused, rest }
+    }
+
+    fn refusals(&self) -> Refusals {
+        let counts = &self.shared.counts;
+        let [all, oversized] =
+            [&counts.tx_errors, &counts.tx_oversized].map(|count| count.load(Ordering::Relaxed));
+        let mut refusals = Refusals::default();
+        refusals[Refusal::Oversized] = oversized;
+        refusals[Refusal::LinkDown] = all - oversized;
+        refusals
     }
 }

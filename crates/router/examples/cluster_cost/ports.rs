@@ -116,6 +116,6 @@ impl TxQueue for Tx {
     fn tx(&mut self, batch: Batch) -> Sent {
         let packets = batch.len();
         on(&self.0).extend(batch);
-        Sent { packets, rest: Batch::empty() }
+        Sent { packets, ..Sent::default() }
     }
 }

@@ -4,6 +4,7 @@ mod backup;
 mod broadcast;
 mod control_side;
 mod counts;
+mod long_frames;
 mod lookup;
 mod multipath;
 mod narrow;

@@ -3,6 +3,7 @@
 
 use nix::ifaddrs::getifaddrs;
 use nix::sys::socket::SockaddrStorage;
+use packet::wire::ethernet::Mac;
 use std::ffi::{CStr, CString};
 use std::fs;
 use std::io::{Error, Result};
@@ -28,7 +29,8 @@ struct Channels {
 
 /// A Linux interface of the network namespace in which it was found.
 #[derive(Clone, Debug)]
-pub(crate) struct Interface {
+pub struct Interface {
+    /// Its name.
     pub name: String,
     // Stays in its namespace even if the thread that asks later is in another.
     socket: Arc<OwnedFd>,
@@ -44,7 +46,7 @@ impl Eq for Interface {}
 
 impl Interface {
     /// The interface of this name in the current network namespace.
-    pub(crate) fn find(name: &str) -> Option<Interface> {
+    pub fn find(name: &str) -> Option<Interface> {
         let c_name = CString::new(name).ok()?;
         // SAFETY: the name is NUL-terminated.
         if unsafe { libc::if_nametoindex(c_name.as_ptr()) } == 0 {
@@ -61,32 +63,44 @@ impl Interface {
     }
 
     /// Largest IP packet in bytes.
-    pub(crate) fn mtu(&self) -> Result<u32> {
+    ///
+    /// # Errors
+    /// If it has gone.
+    pub fn mtu(&self) -> Result<u32> {
         let request = self.ioctl(libc::SIOCGIFMTU, self.request())?;
         // SAFETY: the kernel filled in the MTU, and any bits are a number.
         Ok(u32::try_from(unsafe { request.ifr_ifru.ifru_mtu }).unwrap_or(0))
     }
 
     /// Sets the MTU. Needs CAP_NET_ADMIN.
-    pub(crate) fn set_mtu(&self, mtu: u32) -> Result<()> {
+    ///
+    /// # Errors
+    /// If the kernel refuses.
+    pub fn set_mtu(&self, mtu: u32) -> Result<()> {
         let mut request = self.request();
         request.ifr_ifru.ifru_mtu = i32::try_from(mtu).unwrap_or(i32::MAX);
         self.ioctl(libc::SIOCSIFMTU, request).map(|_| ())
     }
 
     /// True if the interface is up and has a carrier.
-    pub(crate) fn running(&self) -> Result<bool> {
+    ///
+    /// # Errors
+    /// If it has gone.
+    pub fn running(&self) -> Result<bool> {
         let both = libc::IFF_UP | libc::IFF_RUNNING;
         Ok(self.flags()? & both == both)
     }
 
     /// True if the interface takes frames for any address because somebody asked for it.
-    pub(crate) fn promiscuous(&self) -> Result<bool> {
+    ///
+    /// # Errors
+    /// If it has gone.
+    pub fn promiscuous(&self) -> Result<bool> {
         Ok(self.flags()? & libc::IFF_PROMISC != 0)
     }
 
     /// Receive queues that frames are spread over.
-    pub(crate) fn rx_queues(&self) -> u32 {
+    pub fn rx_queues(&self) -> u32 {
         let mut channels = Channels { command: GET_CHANNELS, ..Channels::default() };
         let mut request = self.request();
         request.ifr_ifru.ifru_data = (&raw mut channels).cast();
@@ -98,7 +112,7 @@ impl Interface {
     }
 
     /// What in Linux needs the packets of the interface: an address, or an interface on top of it.
-    pub(crate) fn used_by_linux(&self) -> Option<String> {
+    pub fn used_by_linux(&self) -> Option<String> {
         let address = addresses(&self.name).into_iter().find(|a| !is_automatic(*a));
         address.map(|a| a.to_string()).or_else(|| self.upper())
     }
@@ -117,7 +131,10 @@ impl Interface {
 
     /// Keeps what Linux itself sends on the interface from raw sockets of this process, which else take it for
     /// received. The AF_PACKET driver does not do so, and keeps its sockets to itself, so they are looked for.
-    pub(crate) fn ignore_outgoing(&self) -> Result<()> {
+    ///
+    /// # Errors
+    /// Those of the system.
+    pub fn ignore_outgoing(&self) -> Result<()> {
         let index = self.index()?;
         for entry in fs::read_dir("/proc/self/fd")?.flatten() {
             let fd = entry.file_name().to_str().and_then(|n| n.parse().ok());
@@ -128,10 +145,33 @@ impl Interface {
         Ok(())
     }
 
-    fn index(&self) -> Result<i32> {
+    /// Its number.
+    ///
+    /// # Errors
+    /// If it has gone.
+    pub fn index(&self) -> Result<i32> {
         let request = self.ioctl(libc::SIOCGIFINDEX, self.request())?;
         // SAFETY: the kernel filled in the index, and any bits are a number.
         Ok(unsafe { request.ifr_ifru.ifru_ifindex })
+    }
+
+    /// Its Ethernet address.
+    ///
+    /// # Errors
+    /// If it has gone.
+    pub fn mac(&self) -> Result<Mac> {
+        Ok(mac_of(&self.ioctl(libc::SIOCGIFHWADDR, self.request())?))
+    }
+
+    /// Sets the interface up. Needs CAP_NET_ADMIN.
+    ///
+    /// # Errors
+    /// If the kernel refuses.
+    pub fn set_up(&self) -> Result<()> {
+        let mut request = self.request();
+        let flags = self.flags()? | libc::IFF_UP;
+        request.ifr_ifru.ifru_flags = flags as libc::c_short;
+        self.ioctl(libc::SIOCSIFFLAGS, request).map(|_| ())
     }
 
     fn flags(&self) -> Result<i32> {
@@ -190,6 +230,15 @@ fn drop_outgoing(fd: i32) -> Result<()> {
     if code < 0 { Err(Error::last_os_error()) } else { Ok(()) }
 }
 
+/// The Ethernet address that the kernel has filled in.
+pub(super) fn mac_of(request: &libc::ifreq) -> Mac {
+    // SAFETY: the kernel filled in a hardware address, and any bits are bytes.
+    let data = unsafe { request.ifr_ifru.ifru_hwaddr }.sa_data;
+    let mut mac = Mac::default();
+    mac.iter_mut().zip(data).for_each(|(to, from)| *to = from.cast_unsigned());
+    mac
+}
+
 /// The IP addresses of the interface of this name in the current network namespace.
 fn addresses(name: &str) -> Vec<IpAddr> {
     let all = getifaddrs().into_iter().flatten().filter(|one| one.interface_name == name);
@@ -207,7 +256,7 @@ fn is_automatic(address: IpAddr) -> bool {
 }
 
 /// The names of all interfaces of the current network namespace.
-pub(crate) fn all() -> Vec<String> {
+pub fn all() -> Vec<String> {
     let mut names = Vec::new();
     // SAFETY: returns NULL or an array that ends with an entry of index 0 and is ours to free.
     let list = unsafe { libc::if_nameindex() };
@@ -229,8 +278,8 @@ pub(crate) fn all() -> Vec<String> {
     names
 }
 
-/// True if Linux would take this as an interface name, and DPDK's device arguments can carry it.
-pub(crate) fn is_valid_name(name: &str) -> bool {
+/// True if Linux would take this as an interface name, and the arguments of devices can carry it.
+pub fn is_valid_name(name: &str) -> bool {
     let good = |b: u8| b.is_ascii_alphanumeric() || b"._-".contains(&b);
     (1..=15).contains(&name.len()) && name.bytes().all(good) && name != "." && name != ".."
 }
