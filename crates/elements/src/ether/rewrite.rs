@@ -307,12 +307,9 @@ impl<N: Network> NextHops<N> {
     }
 }
 
-/// That of the device or of whoever spread packets over workers, if there is one.
+/// Not that of the device, which knows nothing of what an ICMP error is about, and may be another one at the next port.
 fn flow_hash<N: Network>(packet: &Packet) -> u32 {
-    match packet.flow_hash() {
-        0 => N::flow_hash(packet).unwrap_or(0),
-        hash => hash,
-    }
+    N::flow_hash(packet).unwrap_or(0)
 }
 
 fn is_too_long(packet: &Packet, forwarding: &Forwarding) -> bool {
