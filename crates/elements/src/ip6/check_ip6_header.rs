@@ -1,9 +1,11 @@
 //! `CheckIP6Header`: lets only packets with a valid IPv6 header pass, and notes where it is.
 //!
-//! The checks: enough bytes, version 6, a payload length that is there, a source address that may be one, and extension
-//! headers that lie within the packet (RFC 8200 §4; at most 16, hop-by-hop options in front only). A frame longer than
-//! the IP packet (Ethernet padding) is cut to it. Good packets get network and transport header marks, the latter behind
-//! the extension headers. Their destination annotation is cleared, which means: the destination address in the header.
+//! The checks: enough bytes, version 6, a payload length that is there, a source address that may be one, and hop-by-hop options
+//! that lie within the packet. Other extension headers are for the destination to judge (RFC 8200 §4, RFC 7045 §2.1): packets
+//! pass whatever they are. A frame longer than the IP packet (Ethernet padding) is cut to it. Good packets get network and
+//! transport header marks, the latter behind the extension headers; at the end of the packet if their chain runs past it, has
+//! more than 16, or hop-by-hop options amid them. The destination annotation is cleared, which means: the destination address in
+//! the header.
 //!
 //! # Arguments
 //! - `BADADDRS` (or `BADSRC`): source addresses and prefixes that are not legal, with spaces between. Default `:: ff00::/8`.
@@ -28,7 +30,7 @@
 //! - `bad_version`: the version is not 6.
 //! - `jumbogram`: the length stands in a jumbo payload option (RFC 2675); no buffer holds such a packet.
 //! - `bad_length`: the payload length is more than what came.
-//! - `bad_extension`: the extension headers run past the end, are too many, or have hop-by-hop options amid them.
+//! - `bad_extension`: the hop-by-hop options in front run past the end.
 //! - `bad_source`: the source address is in `BADADDRS`.
 //! - `bad_destination`: the destination address is in `BADDST`.
 //!
@@ -51,7 +53,7 @@ use graph::{
 };
 use io::say;
 use packet::lanes::{Lanes, Work, widest};
-use packet::wire::ipv6::{HEADER_LEN, Ipv6, is_extension};
+use packet::wire::ipv6::{HEADER_LEN, HOP_BY_HOP, Ipv6, is_extension};
 use packet::wire::ipv6_lanes::Ipv6Lanes;
 use packet::{Batch, Headers, Heads, Packet};
 use std::fmt::Write;
@@ -77,7 +79,7 @@ const TEXTS: [&str; FAULTS] = [
     "bad IP version",
     "jumbogram",
     "bad payload length",
-    "bad extension headers",
+    "bad hop-by-hop options",
     "bad source address",
     "bad destination address",
 ];
@@ -233,7 +235,10 @@ impl CheckIP6Header {
         if total > bytes.len() {
             return Err(Fault::Length);
         }
-        let upper = ip.upper_layer().ok_or(Fault::Extension)?;
+        if ip.next_header() == HOP_BY_HOP && ip.extensions().next().is_none() {
+            return Err(Fault::Extension);
+        }
+        let transport = ip.upper_layer().map_or(total, |upper| upper.offset);
         if self.bad_source.contains(ip.source()) {
             return Err(Fault::Source);
         }
@@ -242,7 +247,7 @@ impl CheckIP6Header {
         }
         packet.truncate(self.offset + total);
         packet.set_network_offset(self.offset);
-        packet.set_transport_offset(self.offset + upper.offset);
+        packet.set_transport_offset(self.offset + transport);
         clear_destination(packet);
         Ok(())
     }

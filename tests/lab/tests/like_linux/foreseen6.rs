@@ -127,12 +127,6 @@ pub const LIST: &[Foreseen] = &[
         },
     },
     Foreseen {
-        name: "a chain of headers that is too long, or broken, is not forwarded",
-        rfc: "RFC 8883 §2",
-        why: "the upper layer could not be found; Linux does not look for it",
-        matches: |d| d.ours.is_empty() && has_extension(d) && upper_layer(d).is_none(),
-    },
-    Foreseen {
         name: "options of packets to groups are not looked at",
         rfc: "RFC 8200 §4.2",
         why: "this configuration is in no group but those of neighbour discovery; Linux answers for all nodes",

@@ -40,6 +40,23 @@ fn every_check() {
     assert_eq!(outcome("", &packet(0, b"", |_| {})), lost("bad_extension"));
     assert_eq!(outcome("", &packet(0, &[17, 0, 1, 4, 0, 0, 0, 0], |_| {})), "48");
     assert_eq!(outcome("", &packet(0, &[17, 1, 1, 4, 0, 0, 0, 0], |_| {})), lost("bad_extension"));
+    // What other extension headers are like is no business of a node on the way.
+    for (next, payload) in [
+        (60, &[0, 0, 1, 4, 0, 0, 0, 0, 17, 0, 1, 4, 0, 0, 0, 0][..]),
+        (60, &[17, 9, 1, 4, 0, 0, 0, 0]),
+        (60, &[]),
+        (43, &[17, 0, 0, 1, 0, 0, 0, 0]),
+        (43, &[17]),
+        (44, &[17, 0, 0, 9, 0, 0, 0, 1]),
+        (44, &[60, 0, 0, 1, 0, 0]),
+        (50, &[1]),
+        (51, &[17, 200, 0, 0]),
+        (135, &[]),
+        (253, &[]),
+    ] {
+        assert_eq!(outcome("", &packet(next, payload, |_| {})), (40 + payload.len()).to_string(), "{next}");
+    }
+    assert_eq!(outcome("", &packet(60, &[60, 0, 1, 4, 0, 0, 0, 0].repeat(17), |_| {})), "176");
     assert_eq!(outcome("", &packet(17, b"", |h| h.source = 0)), lost("bad_source"));
     assert_eq!(outcome("", &packet(17, b"", |h| h.source = 0xff02 << 112)), lost("bad_source"));
     assert_eq!(outcome("2001:db8::/64", &good), lost("bad_source"));
