@@ -280,7 +280,7 @@ mod tests {
             "f :: Feed -> v :: FindInterface(PORT 0, INTERFACES i, 2 eth0.100 0 100 2:0:0:0:0:1,
                                              3 eth1.7.5 1 ad:7.5 2:0:0:0:0:3);
              c :: CheckIPHeader(OFFSET 18); v[0] -> c; v[2] -> v2 :: CheckIPHeader(OFFSET 22);
-             v[1], v[3], v[4] -> Discard; c, v2
+             v[1], v[3], v[4], v[5], v[6] -> Discard; c, v2
                -> rt :: DirectIPLookup(10.1.0.0/16 0, 10.2.0.0/16 192.168.0.1 2, 10.3.0.0/16 3, ONE_OUTPUT true)
                -> a :: AdjacencyRewrite(rt, INTERFACES i, 0 - 2:0:0:0:0:1 2:0:0:0:0:2,
                                         2 192.168.0.1 2:0:0:0:0:1 2:0:0:0:0:4, 3 - 2:0:0:0:0:3 2:0:0:0:0:6, EXPIRED 2);

@@ -163,7 +163,7 @@ mod tests {
     fn frames_with_tags_come_from_their_vlan() {
         let mut lab = Lab::new(&format!(
             "f :: Feed -> v :: FindInterface(PORT 1, INTERFACES i, 3 eth1.100 1 100 2:0:0:0:0:1, 4 eth1.200 1 200 2:0:0:0:0:1);
-             v[1], v[2], v[3], v[4] -> Discard;
+             v[1], v[2], v[3], v[4], v[5], v[6] -> Discard;
              v[0] -> MarkIPHeader(18) -> GetIPAddress(34) -> rt :: DirectIPLookup({ROUTES}, ONE_OUTPUT true)
                -> d :: DivertReturning(ADJACENCIES a, PORT 1, INTERFACES i);
              d[0] -> k0 :: Keep; d[1] -> k1 :: Keep;

@@ -13,11 +13,12 @@
 //!   outputs, those of VLANs come behind them.
 //!
 //! # Ports
-//! One push input; six push outputs:
+//! One push input; seven push outputs:
 //! - 0 and 1: IPv4 and IPv6 to the interface's address, the network header at offset 14 plus 4 for one tag;
 //! - 2 and 3: the same with two tags;
 //! - 4: everything else for a known interface: ARP, multicast, IPv6 with hop-by-hop options or from link-local addresses;
-//!   and everything as long as nobody has told of any interface.
+//!   and everything as long as nobody has told of any interface;
+//! - 5 and 6: IPv4 as at 0 and 2 whose header is not one of version 4 without options.
 //!
 //! # Handlers
 //! | name | | |
@@ -37,7 +38,7 @@
 //! InfiniteSource(DATA \<020000000001 020000000002 8100 0065 0800 450000140000000040110000 0a000001 0a010203>, LIMIT 3)
 //!   -> in;
 //! in[0] -> ip :: Counter -> Discard;
-//! in[1], in[2], in[3], in[4] -> Discard;
+//! in[1], in[2], in[3], in[4], in[5], in[6] -> Discard;
 //! // ip.count = 5
 //! // in.drops = 3
 //! ```
@@ -50,7 +51,7 @@ use graph::{
 };
 use lang::args::Words;
 use packet::wire::ethernet::{self, HEADER_LEN, Mac};
-use packet::wire::ipv6;
+use packet::wire::{ipv4, ipv6};
 use packet::{Batch, Packet};
 use std::fmt::Write;
 use std::sync::Arc;
@@ -129,7 +130,7 @@ impl FromArg for TagsArg {
 
 impl Class for FindInterface {
     const SPEC: Spec =
-        Spec { losses: &["short", "unknown_vlan", "down"], ..Spec::new("FindInterface", "1/5", "h/h") };
+        Spec { losses: &["short", "unknown_vlan", "down"], ..Spec::new("FindInterface", "1/7", "h/h") };
     type Local = LocalFindInterface;
 
     fn configure(args: &mut Args, cx: &Configure<'_>) -> Result<FindInterface, ConfigErrors> {
@@ -240,7 +241,9 @@ fn sort(frame: &[u8], at: usize, mac: &Mac) -> Way {
     }
     let packet = frame.get(at + 2..).unwrap_or_default();
     match u16::from_be_bytes([a, b]) {
-        ethernet::IPV4 => Way::Port(first),
+        ethernet::IPV4 if packet.first() == Some(&ipv4::PLAIN) => Way::Port(first),
+        // Behind the others: 5 with one tag, 6 with two.
+        ethernet::IPV4 => Way::Port(5 + first / 2),
         ethernet::IPV6 if is_for_linux(packet) => OTHERS,
         ethernet::IPV6 => Way::Port(first + 1),
         _ => OTHERS,
@@ -290,7 +293,8 @@ mod tests {
         let mut lab = Lab::new(
             "f :: Feed -> v :: FindInterface(PORT 1, 1 eth1 1 - 2:0:0:0:0:1, 2 eth1.100 1 100 2:0:0:0:0:9,
                                              3 eth1.7 1 ad:7 2:0:0:0:0:1, 4 eth1.7.5 1 ad:7.5 2:0:0:0:0:1, 5 eth2.8 2 8 2:0:0:0:0:1);
-             v[0] -> k0 :: Keep; v[1] -> k1 :: Keep; v[2] -> k2 :: Keep; v[3] -> k3 :: Keep; v[4] -> k4 :: Keep;",
+             v[0] -> k0 :: Keep; v[1] -> k1 :: Keep; v[2] -> k2 :: Keep; v[3] -> k3 :: Keep; v[4] -> k4 :: Keep; v[5] -> k5 :: Keep;
+             v[6] -> k6 :: Keep;",
         );
         let (ours, vlans, other) = ("020000000001", "020000000009", "020000000002");
         let all = [
@@ -310,6 +314,10 @@ mod tests {
             // A priority before the tag; three tags.
             (2, format!("{vlans} {other} 8100 6000 8100 0064 0800 {IP}")),
             (4, format!("{ours} {other} 88a8 0007 8100 0005 8100 0001 0800 {IP}")),
+            // With options, and with a header that is none.
+            (5, format!("{vlans} {other} 8100 0064 0800 46{}", &IP[2..])),
+            (5, format!("{vlans} {other} 8100 0064 0800 65{}", &IP[2..])),
+            (6, format!("{ours} {other} 88a8 0007 8100 0005 0800 4f{}", &IP[2..])),
         ];
         for (_, frame) in &all {
             lab.at(0, "f", &Frame::new(&bytes(frame)));
@@ -321,15 +329,15 @@ mod tests {
         lab.at(0, "f", &Frame::new(&bytes(&format!("{vlans} {other} 8100 00"))));
         lab.at(0, "f", &Frame::new(&bytes(&format!("{vlans} {other} 8100 0064 08"))));
         lab.run();
-        for output in 0..5 {
+        for output in 0..7 {
             let of = |(to, _): &&(usize, String)| *to == output;
             let want: Vec<String> = all.iter().filter(of).map(|(_, frame)| frame.replace(' ', "")).collect();
             assert_eq!(lab.kept_hex(&format!("k{output}")), want, "{output}");
         }
         assert_eq!(lab.losses(), ["v.short = 2", "v.unknown_vlan = 4"]);
-        let table = "2 eth1.100 100 02-00-00-00-00-09 0 up - - 8 350 0 0\n\
+        let table = "2 eth1.100 100 02-00-00-00-00-09 0 up - - 10 426 0 0\n\
                      3 eth1.7 ad:7 02-00-00-00-00-01 0 up - - 1 38 0 0\n\
-                     4 eth1.7.5 ad:7.5 02-00-00-00-00-01 0 up - - 3 150 0 0\n";
+                     4 eth1.7.5 ad:7.5 02-00-00-00-00-01 0 up - - 4 192 0 0\n";
         assert_eq!(lab.0.read("v.table"), table);
         lab.end();
     }
@@ -338,7 +346,7 @@ mod tests {
     fn without_any_interface_all_goes_to_linux() {
         let mut lab = Lab::new(
             "f :: Feed -> v :: FindInterface(PORT 0); v[4] -> k :: Keep;
-             v[0], v[1], v[2], v[3] -> Discard;",
+             v[0], v[1], v[2], v[3], v[5], v[6] -> Discard;",
         );
         let frame = format!("020000000001 020000000002 8100 0064 0800 {IP}").replace(' ', "");
         lab.at(0, "f", &Frame::new(&bytes(&frame)));
@@ -351,7 +359,7 @@ mod tests {
     fn mistakes() {
         let error = |arg: &str| {
             errors(&format!(
-                "Idle -> v :: FindInterface(PORT 0, {arg}); v[0], v[1], v[2], v[3], v[4] -> Discard;"
+                "Idle -> v :: FindInterface(PORT 0, {arg}); v[0], v[1], v[2], v[3], v[4], v[5], v[6] -> Discard;"
             ))
         };
         assert!(

@@ -99,7 +99,7 @@ mod tests {
         let setup = Setup::default();
         let all = setup.tables.get_or("main", || Interfaces::new(1));
         let text =
-            "f :: Feed -> v :: FindInterface(PORT 0, INTERFACES main); v[1], v[2], v[3], v[4] -> Discard;
+            "f :: Feed -> v :: FindInterface(PORT 0, INTERFACES main); v[1], v[2], v[3], v[4], v[5], v[6] -> Discard;
              v[0] -> CheckIPHeader(OFFSET 18) -> RouteCounter(rt, INTERFACES main)
                -> rt :: DirectIPLookup(TABLE main, INTERFACES main);
              g :: Feed -> CheckIPHeader(OFFSET 14) -> RouteCounter(one, INTERFACES main, PORT 1)

@@ -227,7 +227,7 @@ mod tests {
     /// What is behind the checks of headers; `check` stands before the lookups.
     fn lab(check: &str, check_port: &str) -> Lab {
         let text = format!(
-            "f :: Feed -> v :: FindInterface(PORT 0, INTERFACES main); v[1], v[2], v[3], v[4] -> Discard;
+            "f :: Feed -> v :: FindInterface(PORT 0, INTERFACES main); v[1], v[2], v[3], v[4], v[5], v[6] -> Discard;
              v[0] -> CheckIPHeader(OFFSET 18) {check} -> rt :: DirectIPLookup(TABLE main, INTERFACES main);
              g :: Feed -> CheckIPHeader(OFFSET 14) {check_port} -> one :: DirectIPLookup(TABLE main, INTERFACES main, PORT 1);
              rt[0], one[0] -> k0 :: Keep; rt[1], one[1] -> k1 :: Keep;"

@@ -133,7 +133,7 @@ pub fn config(setup: &Setup, me: u16, incarnation: u8) -> String {
                -> AdjacencyRewrite(rt{port}, {next}, ADJACENCIES main, INTERFACES main, ONE_OUTPUT true) -> {between}[0] cluster;
              class{port}[1], class{port}[2] -> vlan{port} :: FindInterface(PORT {line}, INTERFACES main{vlans});
              vlan{port}[0] -> CheckIPHeader(OFFSET 18) -> rt{port}; vlan{port}[2] -> CheckIPHeader(OFFSET 22) -> rt{port};
-             vlan{port}[1], vlan{port}[3] -> Discard; vlan{port}[4] -> others{port} :: Null; class{port}[3] -> others{port};
+             vlan{port}[1], vlan{port}[3], vlan{port}[5], vlan{port}[6] -> Discard; vlan{port}[4] -> others{port} :: Null; class{port}[3] -> others{port};
              cluster[{port}] -> ToDPDKDevice(line{port});\n",
         );
         if is_candidate {

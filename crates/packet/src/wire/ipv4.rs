@@ -5,6 +5,8 @@ use std::hint::cold_path;
 
 /// Length of a header without options.
 pub const MIN_HEADER_LEN: usize = 20;
+/// First byte of a header without options: version 4, five words.
+pub const PLAIN: u8 = 0x45;
 /// More-fragments bit of the fragment word.
 pub const MORE_FRAGMENTS: u16 = 0x2000;
 /// Don't-fragment bit of the fragment word.

@@ -5,9 +5,9 @@ use super::twins::Port;
 use graph::Router;
 use std::fmt::Write;
 
-/// What goes to the IPv4 path, and to the IPv6 path; then what does not, but looks like it: IPv6 with hop-by-hop options,
-/// and from addresses that mean something on their own link only.
-const CLASSES: [&str; 4] = ["12/0800", "12/86dd 20/00", "12/86dd 22/fe80%ffc0", "12/86dd"];
+/// What goes to the IPv4 path, which has no options; then what Linux gets of IPv6: with hop-by-hop options, and from addresses
+/// that mean something on their own link only; then the IPv6 path.
+const CLASSES: [&str; 4] = ["12/0800 14/45", "12/86dd 20/00", "12/86dd 22/fe80%ffc0", "12/86dd"];
 
 /// Addresses that no packet may come from (RFC 1812 §5.3.7): this network, loopback, multicast, broadcast.
 const MARTIANS: &str = "0.0.0.0/8 127.0.0.0/8 224.0.0.0/4 255.255.255.255";
@@ -50,8 +50,9 @@ impl PuntLimits {
     }
 }
 
-/// What elements that check sources are called, before the number of the port: of IPv4 and IPv6, then of these with tags.
-const CHECKS: [&str; 4] = ["rpf", "rpf6_", "vrpf", "vrpf6_"];
+/// What elements that check sources are called, before the number of the port: of IPv4 and IPv6, of IPv4 with options, which
+/// Linux forwards, then of these with tags.
+const CHECKS: [&str; 6] = ["rpf", "rpf6_", "rpf_options", "vrpf_options", "vrpf", "vrpf6_"];
 
 /// What elements that count packets by routes are called, in the same way.
 const COUNTERS: [&str; 4] = ["count", "count6_", "vcount", "vcount6_"];
@@ -145,8 +146,8 @@ impl Extras {
 /// The configuration for these ports, with these limits for each, and what is wanted beside that.
 ///
 /// For each port: IPv4 and IPv6 packets to its address are checked, looked up in the tables that all ports share, and
-/// leave with the header of their next hop, IPv4 packets that are too long for it in pieces. Everything else, and what is for
-/// the router itself, has no known neighbour, lived too long or is too long and may not be cut, goes to the twin as it came;
+/// leave with the header of their next hop, IPv4 packets that are too long for it in pieces. IPv4 packets with options that
+/// pass the checks, everything else, and what is for the router itself, has no known neighbour, lived too long or is too long and may not be cut, goes to the twin as it came;
 /// what Linux sends on the twin leaves by the port.
 pub fn text(ports: &[Port], limits: PuntLimits, extras: Extras) -> String {
     let limits = limits.arguments();
@@ -184,8 +185,9 @@ pub fn lookup(
     let mac = port.mac.map(|byte| format!("{byte:02x}")).concat();
     let patterns = CLASSES.map(|pattern| format!("0/{mac} {pattern}")).join(", ");
     let from = format!("INTERFACES main, PORT {number}");
-    let [name4, name6, ..] = CHECKS;
+    let [name4, name6, with_options, ..] = CHECKS;
     let check4 = extras.check(["CheckReversePath", name4, "rt", "main"], i, &from);
+    let check_options = extras.check(["CheckReversePath", with_options, "rt", "main"], i, &from);
     let check6 = extras.check(["CheckIP6ReversePath", name6, "rt6_", "main6"], i, &from);
     let [count4, count6, ..] = COUNTERS;
     let count4 = extras.count(["RouteCounter", count4, "rt"], i, &from);
@@ -197,12 +199,14 @@ pub fn lookup(
     let (punt, long) = (outputs, outputs + 1);
     let text = format!(
         "\n// From {name}. The classifier lets IPv4 and IPv6 to the port's own address pass.\n\
-         in{i} -> class{i} :: Classifier({patterns}, 12/8100, 12/88a8, -);\n\
+         in{i} -> class{i} :: Classifier({patterns}, 12/8100, 12/88a8, 0/{mac} 12/0800, -);\n\
          class{i}[0] -> CheckIPHeader(BADSRC {MARTIANS}, OFFSET 14)\n\
          {check4}{count4}\x20 -> rt{i} :: DirectIPLookup(TABLE main, ONE_OUTPUT true, {structure4}{from}){back4}\n\
          \x20 -> next{i} :: AdjacencyRewrite(rt{i}, ADJACENCIES main, INTERFACES main, {rewrite} {long});\n\
          next{i}[{long}] -> cut{i} :: IPFragmenter(ADJACENCIES main) -> next{i};\n\
-         class{i}[1], class{i}[2], class{i}[6] -> punt{i};\n\
+         class{i}[1], class{i}[2], class{i}[7] -> punt{i};\n\
+         class{i}[6] -> CheckIPHeader(BADSRC {MARTIANS}, OFFSET 14)\n\
+         {check_options}\x20 -> punt{i};\n\
          class{i}[3] -> CheckIP6Header(BADSRC {MARTIANS6}, OFFSET 14)\n\
          {check6}{count6}\x20 -> rt6_{i} :: LookupIP6Route(TABLE main, ONE_OUTPUT true, {structure6}{from}){back6}\n\
          \x20 -> next6_{i} :: IP6AdjacencyRewrite(rt6_{i}, ADJACENCIES main6, INTERFACES main, {rewrite} {punt});\n\
@@ -214,8 +218,10 @@ pub fn lookup(
 
 /// What frames with VLAN tags pass: checks and lookups of their own, then what untagged ones do.
 fn tagged_lookup((i, number): (usize, usize), port: &Port, extras: Extras) -> String {
-    let [.., name4, name6] = CHECKS;
+    let [.., with_options, name4, name6] = CHECKS;
     let check4 = extras.check(["CheckReversePath", name4, "vrt", "main"], i, "INTERFACES main");
+    let check_options = extras.check(["CheckReversePath", with_options, "vrt", "main"], i, "INTERFACES main");
+    let first_options = extras.sources.map_or("punt", |_| with_options);
     let check6 = extras.check(["CheckIP6ReversePath", name6, "vrt6_", "main6"], i, "INTERFACES main");
     let [.., of4, of6] = COUNTERS;
     let count4 = extras.count(["RouteCounter", of4, "vrt"], i, "INTERFACES main");
@@ -237,6 +243,9 @@ fn tagged_lookup((i, number): (usize, usize), port: &Port, extras: Extras) -> St
          vlan{i}[1] -> CheckIP6Header(BADSRC {MARTIANS6}, OFFSET 18)\n\
          {check6}{count6}\x20 -> vrt6_{i} :: LookupIP6Route(TABLE main, ONE_OUTPUT true, INTERFACES main){back6} -> next6_{i};\n\
          vlan{i}[3] -> CheckIP6Header(BADSRC {MARTIANS6}, OFFSET 22) -> {first6}{i};\n\
+         vlan{i}[5] -> CheckIPHeader(BADSRC {MARTIANS}, OFFSET 18)\n\
+         {check_options}\x20 -> punt{i};\n\
+         vlan{i}[6] -> CheckIPHeader(BADSRC {MARTIANS}, OFFSET 22) -> {first_options}{i};\n\
          vlan{i}[4]{diverted4}{diverted6} -> punt{i};\n",
         name = port.name,
     )
@@ -263,14 +272,17 @@ mod tests {
             let configuration = Configuration::of_text("router", text.clone()).unwrap();
             configuration.check_elements(1).unwrap();
             let count = |class: &str| text.matches(class).count();
-            let expected = if sources.is_some() { 4 } else { 0 };
+            let expected = if sources.is_some() { CHECKS.len() } else { 0 };
             assert_eq!(
                 (count("CheckReversePath(") + count("CheckIP6ReversePath("), sources),
                 (2 * expected, sources)
             );
             assert_eq!(count("DivertReturning("), if redirects { 8 } else { 0 });
             assert_eq!(count(":: RouteCounter(") + count(":: IP6RouteCounter("), if counts { 8 } else { 0 });
-            assert_eq!(CHECKS.map(|name| text.contains(&format!("{name}1 ::"))), [sources.is_some(); 4]);
+            assert_eq!(
+                CHECKS.map(|name| text.contains(&format!("{name}1 ::"))),
+                [sources.is_some(); CHECKS.len()]
+            );
         }
     }
 
