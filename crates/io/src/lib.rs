@@ -24,4 +24,4 @@ pub use devices::{Devices, NoDevices, OpenError, PoolSize};
 pub use port::{Claim, FRAME_EXTRA, Limits, Link, Port, PortStats, Received, RxQueue, Sent, TxQueue};
 pub use refusal::{Refusal, Refusals};
 pub use rss::{Rss, RssFields, RssKey, RssKeyBytes, RssOffer, RssRefusal, RssState};
-pub use say::tell;
+pub use say::{settle, tell, tell_panics, tell_patiently};

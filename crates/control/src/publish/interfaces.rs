@@ -8,7 +8,6 @@ use crate::kernel::Model;
 use crate::netlink::Link;
 use fib::{Interface, InterfaceMap, Interfaces, Prefix, Tags, Vrf};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
-use std::io::Write as _;
 use std::net::IpAddr;
 use std::sync::Arc;
 
@@ -295,9 +294,7 @@ impl Places {
         let links = self.twins.iter().filter_map(|twin| kernel.links.get(*twin));
         let mut in_vrfs = links.filter_map(|link| Some((&link.name, vrf_of(kernel, link)?.0)));
         if let Some((name, vrf)) = in_vrfs.next().filter(|_| !self.warned) {
-            // Whoever read standard error may be gone; that must not end the control side.
-            let _ = writeln!(
-                std::io::stderr(),
+            ::io::say!(
                 "warning: {name} is in VRF {vrf}: a router of another version than its control side has no VRFs; its packets are \
                  looked up in table main"
             );

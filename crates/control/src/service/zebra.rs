@@ -2,7 +2,7 @@
 
 use crate::fpm::Session;
 use crate::kernel::Model;
-use std::io::{self, Read as _, Write as _};
+use std::io::{self, Read as _};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::time::{Duration, Instant};
@@ -53,8 +53,7 @@ impl Zebra {
                 Ok(len) => {
                     let bytes = self.buffer.get(..len).unwrap_or_default();
                     if let Err(error) = session.feed(bytes, model, now) {
-                        // Whoever read standard error may be gone.
-                        let _ = writeln!(io::stderr(), "warning: FPM: {error}; the connection is closed");
+                        ::io::say!("warning: FPM: {error}; the connection is closed");
                         break false;
                     }
                 }

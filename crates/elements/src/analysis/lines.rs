@@ -18,10 +18,24 @@ struct Destination {
     error: Option<io::Error>,
 }
 
+/// The standard error output, for whose reader no worker waits for ever.
+struct Messages;
+
+impl Write for Messages {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        ::io::tell_patiently(&String::from_utf8_lossy(bytes));
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
 impl Lines {
     /// To this file, `-` for the standard output, and where the configuration says so; else to the standard error output.
     pub fn new(out_file: Option<(PathBuf, Span)>) -> Lines {
-        Lines { out_file, to: Mutex::new(Destination { writer: Box::new(io::stderr()), error: None }) }
+        Lines { out_file, to: Mutex::new(Destination { writer: Box::new(Messages), error: None }) }
     }
 
     /// Opens the file.

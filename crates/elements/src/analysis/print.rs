@@ -14,6 +14,9 @@
 //! - `ACTIVE`: false = print nothing. Default true.
 //! - `OUTFILE`: a file to print to; `-` is the standard output. Default: the standard error output.
 //!
+//! Lines for the standard error output are dropped, and counted there, while its reader has taken nothing for a second. A
+//! file or a standard output that takes nothing makes the worker wait: what is written there is complete.
+//!
 //! # Ports
 //! One input, one output; push or pull.
 //!
@@ -32,12 +35,13 @@
 use graph::{
     Agnostic, Args, Class, ConfigErrors, Configure, Cx, Handlers, LocalCx, Out, SECOND, Simple, Spec, value,
 };
+use io::tell_patiently;
 use lang::args::{ArgError, FromArg};
 use lang::{Span, Text};
 use packet::{Batch, Packet, anno};
 use std::fmt::Write as _;
 use std::fs::File;
-use std::io::{BufWriter, Write, stderr, stdout};
+use std::io::{BufWriter, Write, stdout};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -237,7 +241,11 @@ impl Print {
     fn write(&self, lines: &str) {
         let mut sink = self.sink();
         let result = match &mut *sink {
-            Sink::Stderr => stderr().write_all(lines.as_bytes()),
+            Sink::Stderr => {
+                // A worker does not wait for ever for whoever reads this.
+                tell_patiently(lines);
+                Ok(())
+            }
             Sink::Stdout => stdout().write_all(lines.as_bytes()),
             Sink::File(file) => file.write_all(lines.as_bytes()),
             Sink::Failed(_) => Ok(()),

@@ -118,6 +118,7 @@ pub fn main() -> ExitCode {
         Command::Bench(args) => bench::bench(&args),
         Command::Doctor(args) => crate::doctor::doctor(&args),
     };
+    io::settle();
     if done.is_ok() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
@@ -135,9 +136,7 @@ pub fn json_rows(name: &str, rows: &[serde_json::Value]) -> String {
 
 /// Prints what went wrong.
 pub fn failed(message: impl std::fmt::Display) -> Reported {
-    use std::io::Write;
-    // If standard error is gone there is nobody to tell.
-    let _ = writeln!(std::io::stderr(), "error: {message}");
+    io::say!("error: {message}");
     Reported
 }
 

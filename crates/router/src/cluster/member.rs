@@ -193,8 +193,8 @@ fn print(name: &str, output: Box<dyn Read + Send>) -> io::Result<JoinHandle<()>>
     let name = name.to_owned();
     thread::Builder::new().name(format!("output {name}")).spawn(move || {
         for line in BufReader::new(output).split(b'\n').map_while(Result::ok) {
-            // If standard error is gone there is nobody to tell.
-            let _ = writeln!(io::stderr(), "{name}: {}", String::from_utf8_lossy(&line));
+            // A node must not wait for whoever reads what the cluster says.
+            ::io::say!("{name}: {}", String::from_utf8_lossy(&line));
         }
     })
 }

@@ -40,6 +40,7 @@ pub(super) const LOOK: Duration = Duration::from_millis(20);
 /// # Errors
 /// What to tell the user. Whatever was taken has been given back.
 pub fn up(file: &Path, cluster: Cluster, only: Option<usize>, etcd: EtcdFlags) -> Result<(), String> {
+    ::io::tell_panics();
     let cluster = etcd.apply(cluster)?;
     let here: Vec<usize> = only.map_or_else(|| cluster.members(), |node| vec![node]);
     let directory = requests::directory()?;
@@ -177,8 +178,7 @@ pub(super) struct Supervisor {
 impl Supervisor {
     /// Tells whoever looks.
     pub fn say(&self, what: &str) {
-        // If standard error is gone there is nobody to tell.
-        let _ = writeln!(std::io::stderr(), "cluster {}: {what}", self.cluster.name);
+        ::io::say!("cluster {}: {what}", self.cluster.name);
     }
 
     fn run(&mut self, desk: &Desk, stop: &AtomicBool, reload: &AtomicBool) -> Result<(), String> {

@@ -13,7 +13,7 @@ use elements::classes;
 use elements::harness::Names;
 use graph::{Diagnostic, Plan};
 use lang::{Flat, SourceMap, compile, has_errors};
-use std::io::{IsTerminal, Write};
+use std::io::IsTerminal;
 
 /// What is wrong was printed; nothing more is to be said.
 #[derive(Debug)]
@@ -94,13 +94,11 @@ fn in_text_order(found: &mut Vec<Diagnostic>) {
 
 /// Prints diagnostics to standard error, in colour on a terminal, and the number of errors if there are several.
 pub fn report(diagnostics: &[Diagnostic], sources: &SourceMap) {
-    let mut err = std::io::stderr().lock();
-    let color = err.is_terminal() && std::env::var_os("NO_COLOR").is_none();
+    let color = std::io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none();
     let mut text = lang::render(diagnostics, sources, color);
     let errors = diagnostics.iter().filter(|d| d.is_error()).count();
     if errors > 1 {
         text.push_str(&format!("{errors} errors\n"));
     }
-    // If standard error is gone there is nobody to tell.
-    let _ = err.write_all(text.as_bytes());
+    ::io::tell(format_args!("{text}"));
 }

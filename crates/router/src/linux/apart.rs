@@ -66,6 +66,7 @@ impl Report {
 /// # Errors
 /// What was wrong was printed.
 pub fn run() -> Result<(), Reported> {
+    ::io::tell_panics();
     let mut text = Vec::new();
     io::stdin().read_to_end(&mut text).map_err(failed)?;
     let task: Task = serde_json::from_slice(&text)

@@ -7,7 +7,7 @@ use crate::run::Service;
 use control::Tables;
 use control::replicate::Replica;
 use control::replicate::apart::{ChannelError, Reins, follow};
-use std::io::{self, Write};
+use std::io;
 use std::net::SocketAddr;
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
@@ -289,9 +289,8 @@ impl Watching {
     }
 }
 
-/// If standard error is gone there is nobody to tell, and nothing may end this thread.
 fn say(what: &str) {
-    let _ = writeln!(io::stderr(), "routebricks: control: {what}");
+    ::io::say!("routebricks: control: {what}");
 }
 
 /// Says that a process that is not the first has come to know everything.

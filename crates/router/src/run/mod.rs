@@ -64,6 +64,7 @@ pub fn run<S>(
     options: &RunOptions,
     serve: impl FnOnce(&Arc<Router>) -> Result<S, String>,
 ) -> Result<(), Failed> {
+    io::tell_panics();
     if flat.elements.is_empty() {
         say!("warning: configuration has no elements, exiting");
         return Ok(());

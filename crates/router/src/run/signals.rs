@@ -45,6 +45,7 @@ pub fn stop_on_signal(run: &Arc<Run>, reloads: bool) -> Listening {
             // The kernel and the shell both tell of a terminal that goes, at any distance.
             if signal != SIGHUP && is_second(*first.get_or_insert(now), now) {
                 // 128 + signal number is what shells report.
+                io::settle();
                 std::process::exit(128 + signal);
             }
             run.stop();
