@@ -1,12 +1,14 @@
 # Everything a developer or a newcomer runs. Each target installs what it lacks (scripts/setup) before it builds.
 .DEFAULT_GOAL := help
-.PHONY: help build demo test bench pins cluster convergence failures lint doc clean
+.PHONY: help build demo test lab-vm bench pins cluster convergence failures lint doc clean
 
 export CARGO_TARGET_DIR ?= $(CURDIR)/target
 # The router that demo and tests of whole routers start.
 export ROUTEBRICKS ?= $(abspath $(CARGO_TARGET_DIR))/release/routebricks
 KEEP ?=
 export KEEP
+# Words in the names of tests that `make lab-vm` is to run; all if there are none.
+LAB_VM ?=
 # What `make bench` is to measure, and how; see `make bench BENCH=--help`.
 BENCH ?=
 # Namespaces need root; the build does not.
@@ -14,7 +16,7 @@ comma := ,
 AS_ROOT := $(if $(filter 0,$(shell id -u)),,sudo -E)
 
 help: ## this list
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 build: ## the routebricks command with DPDK ports: target/release/routebricks
 	@scripts/setup build
@@ -26,8 +28,12 @@ demo: build ## a router with a million routes, one that FRR drives, four nodes t
 	$(AS_ROOT) $(CARGO_TARGET_DIR)/debug/demo
 
 test: ## every test; what needs root or DPDK and has it not says "skipped"
-	@scripts/setup build lab
+	@scripts/setup build lab vm
 	@cargo xtask test
+
+lab-vm: ## tests of whole routers under a full kernel (VLANs, VRFs, bonds, NICs), in a virtual machine: half an hour
+	@scripts/setup build lab vm
+	@cargo xtask lab-vm $(LAB_VM)
 
 bench: ## cycles per packet next to dpdk-testpmd, against the targets, as a page with plots (BENCH='io ip' for less)
 	@scripts/setup bench

@@ -1,6 +1,7 @@
 //! Checks and chores for developers: `cargo xtask` lists them.
 
 mod arrows;
+mod lab_vm;
 mod links;
 mod lint;
 mod summary;
@@ -12,6 +13,9 @@ use std::process::ExitCode;
 const USAGE: &str = "\
 usage: cargo xtask COMMAND
   arrows         which crate may use which, and which may hold unsafe code
+  lab-vm [WORD...]
+                 tests of whole routers under a full kernel, in a virtual machine; with WORDs those whose names
+                 contain one of them
   links          the files that the manual links to or names are there
   lint           every check that runs no test
   test [ARG...]  every test; ends with the line `N passed, N failed, N skipped`; with ARGs for `cargo test`, those of
@@ -23,6 +27,7 @@ fn main() -> ExitCode {
         Some((command, [])) if command == "arrows" => arrows::check(&root()),
         Some((command, [])) if command == "links" => links::check(&root()),
         Some((command, [])) if command == "lint" => lint::run(&root()),
+        Some((command, words)) if command == "lab-vm" => lab_vm::run(&root(), words),
         Some((command, rest)) if command == "test" => tests_run::run(&root(), rest),
         _ => {
             eprintln!("{USAGE}");

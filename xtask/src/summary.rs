@@ -84,6 +84,12 @@ impl Summary {
         !program.hidden
     }
 
+    /// Something that would have run tests cannot, for this reason.
+    pub fn skip(&mut self, what: &str, reason: &str) {
+        self.finished.skipped += 1;
+        self.skips.push(format!("{what}: {reason}"));
+    }
+
     /// The counts of all programs, after the last line; then the tests that failed and those skipped, with why.
     pub fn finish(mut self) -> (Counts, Vec<String>, Vec<String>) {
         self.end_program();

@@ -7,12 +7,14 @@ use std::sync::mpsc::{self, RecvTimeoutError};
 use std::thread;
 use std::time::Duration;
 
+use crate::lab_vm;
 use crate::summary::Summary;
 
 /// How long the output may be silent once cargo has ended, before something left behind is no longer waited for.
 const QUIET: Duration = Duration::from_secs(2);
 
-const WITH_DPDK: &[&str] = &["--features", "router/dpdk"];
+/// What brings DPDK ports into the router.
+pub const WITH_DPDK: &[&str] = &["--features", "router/dpdk"];
 
 /// Builds the router, then runs `cargo test` over the workspace with `extra` arguments.
 ///
@@ -38,13 +40,21 @@ pub fn run(root: &Path, extra: &[String]) -> Result<(), String> {
                 .env("CARGO_TARGET_DIR", target(root));
             cargo.envs(release.iter().map(|router| ("ROUTEBRICKS_RELEASE", router)));
             cargo.env("CARGO_TERM_COLOR", "never").current_dir(root);
-            clean &= stream(cargo, &mut summary).map_err(|e| format!("cannot run cargo test: {e}"))?;
+            clean &= succeeds(cargo, &mut summary)?;
         }
         if for_cargo.is_empty() {
-            let models = models(root, for_tests);
-            clean &= stream(models, &mut summary).map_err(|e| format!("cannot run cargo test: {e}"))?;
+            clean &= succeeds(models(root, for_tests), &mut summary)?;
+            clean &= lab_vm::short(root, &mut summary)?;
         }
     }
+    conclude(clean, summary)
+}
+
+/// Prints what was skipped and what failed, and the line that closes a run.
+///
+/// # Errors
+/// An empty one if something failed: it is printed.
+pub fn conclude(clean: bool, summary: Summary) -> Result<(), String> {
     let (mut counts, failures, skips) = summary.finish();
     if !clean && counts.failed == 0 {
         counts.failed = 1;
@@ -54,6 +64,12 @@ pub fn run(root: &Path, extra: &[String]) -> Result<(), String> {
     list("failed", &failures);
     println!("\n{counts}");
     if counts.failed == 0 { Ok(()) } else { Err(String::new()) }
+}
+
+/// Runs `cargo test` with its output shown and summed up; whether it succeeded.
+fn succeeds(cargo: Command, summary: &mut Summary) -> Result<bool, String> {
+    let code = stream(cargo, summary).map_err(|e| format!("cannot run cargo test: {e}"))?;
+    Ok(code == Some(0))
 }
 
 /// The tests of `epoch` under every interleaving of threads. Everything they use is built with another `cfg`, so it has a folder of
@@ -110,7 +126,7 @@ fn cargo(root: &Path, words: &[&str]) -> Result<bool, String> {
 }
 
 /// Where cargo builds.
-fn target(root: &Path) -> PathBuf {
+pub fn target(root: &Path) -> PathBuf {
     root.join(std::env::var_os("CARGO_TARGET_DIR").unwrap_or_else(|| "target".into()))
 }
 
@@ -127,8 +143,11 @@ fn selections() -> Vec<Vec<&'static str>> {
     ]
 }
 
-/// Runs the command with its output shown and summed up; whether it succeeded.
-fn stream(mut command: Command, summary: &mut Summary) -> io::Result<bool> {
+/// Runs the command with its output shown and summed up; its exit code, if it was not killed.
+///
+/// # Errors
+/// If it cannot be started, or its output cannot be shown.
+pub fn stream(mut command: Command, summary: &mut Summary) -> io::Result<Option<i32>> {
     let (reader, writer) = io::pipe()?;
     command.stdout(writer.try_clone()?).stderr(writer);
     let mut child = command.spawn()?;
@@ -156,7 +175,7 @@ fn stream(mut command: Command, summary: &mut Summary) -> io::Result<bool> {
             Err(RecvTimeoutError::Timeout) => {}
         }
     }
-    Ok(child.wait()?.success())
+    Ok(child.wait()?.code())
 }
 
 fn has_ended(child: &mut Child) -> io::Result<bool> {
