@@ -32,6 +32,12 @@ const SHORT: &[Round] =
 const LONG: &[Round] = &[
     Round { nics: &[], programs: &[("linux_router", &[]), ("interfaces", &[])], not: &[], limit: 3600 },
     Round { nics: &[], programs: &[("like_linux", &[])], not: &[], limit: 3600 },
+    Round {
+        nics: &["virtio-net-pci", "e1000e", "vmxnet3"],
+        programs: &[("nics", &[])],
+        not: &[],
+        limit: 1200,
+    },
 ];
 
 /// Builds what the guest runs, and runs it; with `words` only the tests whose names contain one of them.

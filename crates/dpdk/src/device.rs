@@ -260,7 +260,8 @@ impl Device {
     pub(crate) fn frame_room(&self) -> u32 {
         match &self.kind {
             Kind::Interface(linux) => linux.driver.frame_room(self.mtu()),
-            Kind::Port | Kind::Tap(_) => self.mtu() + driver::FRAME_EXTRA,
+            Kind::Tap(_) => self.mtu() + driver::FRAME_EXTRA,
+            Kind::Port => self.mtu() + driver::FRAME_EXTRA + driver::DEVICE_HEADER,
         }
     }
 

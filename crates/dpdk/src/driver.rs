@@ -15,6 +15,8 @@ pub(crate) enum Driver {
 
 /// What a frame has besides the IP packet.
 pub(crate) const FRAME_EXTRA: u32 = io::FRAME_EXTRA as u32;
+/// What some devices put in front of each frame that they receive: virtio's header, with a buffer count.
+pub(crate) const DEVICE_HEADER: u32 = 12;
 /// What the kernel keeps free in front of each frame of an XDP socket.
 pub(crate) const XDP_HEADROOM: u32 = 256;
 /// The largest data room of buffers for XDP sockets: with all that stands in front of it, a page.
