@@ -8,7 +8,7 @@ use crate::names::{self, Target};
 use crate::pool::DpdkPool;
 use crate::port::{DpdkPort, Setup, info};
 use crate::raw;
-use io::linux::{Interface, TapPort};
+use io::linux::{Interface, PacketPort, TapPort};
 use io::{Claim, Limits, OpenError, Port, RssOffer};
 use packet::Pool;
 use std::ffi::{CStr, CString};
@@ -35,7 +35,7 @@ pub(crate) struct Device {
 enum Kind {
     /// DPDK had it, or got it when it was named.
     Port,
-    /// A Linux interface; DPDK gets it at start, when the number of queues is known.
+    /// A Linux interface; opened at start, when the number of queues is known.
     Interface(Linux),
     /// A tap with this name, which is no device of DPDK's.
     Tap(String),
@@ -45,8 +45,8 @@ enum Kind {
 enum Started {
     /// By DPDK.
     Dpdk(Arc<DpdkPort>),
-    /// By Linux alone.
-    Own(Arc<dyn Port>),
+    Tap(Arc<TapPort>),
+    Packet(Arc<PacketPort>),
 }
 
 /// A Linux interface and how it is used.
@@ -168,8 +168,8 @@ impl Device {
         let name = &interface.name;
         let reason = reason.strip_prefix(&format!("{name}: ")).unwrap_or(reason);
         self.warning = Some(format!(
-            "{name}: no XDP socket: {reason}. A raw socket takes its place, for which Linux puts IP fragments \
-             together before they arrive; write af_packet:{name} if that does no harm"
+            "{name}: no XDP socket: {reason}. A raw socket takes its place, which is slower; write \
+             af_packet:{name} if that does no harm"
         ));
         true
     }
@@ -276,50 +276,44 @@ impl Device {
         info(id).map_or([0; 2], |info| Setup::new(id, &info, claim).buffers())
     }
 
-    /// Gives DPDK the Linux interface, if the device is one and somebody claimed it.
+    /// Gives DPDK the Linux interface, if the device is one that is read by an XDP socket and somebody claimed it.
     pub(crate) fn plug(&mut self, eal: &Eal) -> Result<(), OpenError> {
-        let (Kind::Interface(linux), Some(claim), None) = (&self.kind, self.claim, self.id) else {
+        let (Kind::Interface(Linux { interface, driver: Driver::AfXdp, .. }), Some(_), None) =
+            (&self.kind, self.claim, self.id)
+        else {
             return Ok(());
         };
-        let (interface, driver) = (linux.interface.clone(), linux.driver);
-        let (known_as, spec) = driver.spec(&interface.name, claim, self.mtu());
-        let id = match plug(eal, self.name(), &known_as, &spec) {
-            Err(error) if self.fall_back(&error.message) => return self.plug(eal),
-            result => result?,
-        };
-        (self.id, self.plugged) = (Some(id), true);
-        if driver == Driver::AfPacket {
-            interface.ignore_outgoing().map_err(|e| {
-                OpenError::new(format!("{}: cannot filter what Linux sends on it: {e}", self.name()), "")
-            })?;
+        let (known_as, spec) = driver::xdp(&interface.name);
+        match plug(eal, self.name(), &known_as, &spec) {
+            Err(error) if self.fall_back(&error.message) => {}
+            result => (self.id, self.plugged) = (Some(result?), true),
         }
+        Ok(())
+    }
+
+    /// Starts what is no device of DPDK's.
+    fn start_without_dpdk(&mut self, pool: &Arc<DpdkPool>) -> Result<(), OpenError> {
+        let (Some(claim), None) = (self.claim, &self.port) else { return Ok(()) };
+        let pool = Pool::new(pool.clone());
+        self.port = match &self.kind {
+            Kind::Tap(tap) => Some(Started::Tap(Arc::new(TapPort::open(self.name(), tap, claim, pool)?))),
+            Kind::Interface(Linux { interface, driver: Driver::AfPacket, .. }) => {
+                let port = PacketPort::open(self.name(), interface, claim, pool)?;
+                Some(Started::Packet(Arc::new(port)))
+            }
+            _ => None,
+        };
         Ok(())
     }
 
     /// Starts the device if somebody claimed it.
     pub(crate) fn start(&mut self, eal: &Arc<Eal>, pool: &Arc<DpdkPool>) -> Result<(), OpenError> {
-        if let (Kind::Tap(tap), Some(claim), None) = (&self.kind, self.claim, &self.port) {
-            let port = TapPort::open(self.name(), tap, claim, Pool::new(pool.clone()))?;
-            self.port = Some(Started::Own(Arc::new(port)));
-            return Ok(());
-        }
         let Some((id, claim)) = self.id.zip(self.claim).filter(|_| self.port.is_none()) else {
-            return Ok(());
+            return self.start_without_dpdk(pool);
         };
-        let info = info(id)?;
-        let mut setup = Setup::new(id, &info, claim);
-        let interface = match &self.kind {
-            Kind::Port | Kind::Tap(_) => None,
-            Kind::Interface(linux) => {
-                if linux.driver == Driver::AfPacket {
-                    // Linux spreads frames over all sockets of the device, so all must be read.
-                    setup.use_all_rx_queues(info.limits);
-                }
-                Some(linux.interface.clone())
-            }
-        };
+        let setup = Setup::new(id, &info(id)?, claim);
         setup.check(self.name())?;
-        let is_xdp = self.is_xdp();
+        let (is_xdp, interface) = (self.is_xdp(), self.interface().cloned());
         let started = match pool.no_xdp().filter(|_| is_xdp) {
             Some(reason) => Err(OpenError::new(format!("{}: {reason}", self.name()), "use af_packet")),
             None => DpdkPort::start(self.name(), id, setup, interface, pool, eal),
@@ -338,30 +332,40 @@ impl Device {
                 }
                 unplug(id, true);
                 self.id = None;
-                self.plug(eal)?;
-                return self.start(eal, pool);
+                return self.start_without_dpdk(pool);
             }
         }
         Ok(())
+    }
+
+    /// The Linux interface that it is.
+    fn interface(&self) -> Option<&Interface> {
+        match &self.kind {
+            Kind::Interface(linux) => Some(&linux.interface),
+            Kind::Port | Kind::Tap(_) => None,
+        }
     }
 
     /// The port, once it is started.
     pub(crate) fn port(&self) -> Option<Arc<dyn Port>> {
         match self.port.as_ref()? {
             Started::Dpdk(port) => Some(port.clone()),
-            Started::Own(port) => Some(port.clone()),
+            Started::Tap(port) => Some(port.clone()),
+            Started::Packet(port) => Some(port.clone()),
         }
     }
 
     /// Stops the port and takes the device from DPDK, unless a queue of the port is still out.
     pub(crate) fn close(self) {
-        let Some(id) = self.id else { return };
-        if let Some(Started::Dpdk(port)) = self.port
-            && !port.stop()
-        {
-            return;
+        match self.port {
+            Some(Started::Tap(port)) => port.stop(),
+            Some(Started::Packet(port)) => port.stop(),
+            Some(Started::Dpdk(port)) if !port.stop() => return,
+            Some(Started::Dpdk(_)) | None => {}
         }
-        unplug(id, self.plugged);
+        if let Some(id) = self.id {
+            unplug(id, self.plugged);
+        }
     }
 }
 
@@ -394,6 +398,13 @@ fn plug(eal: &Eal, name: &str, known_as: &str, spec: &str) -> Result<u16, OpenEr
     let Ok(spec) = CString::new(spec) else {
         return Err(OpenError::new(format!("{name}: the name contains a NUL character"), ""));
     };
+    if port_names().len() >= raw::RTE_MAX_ETHPORTS as usize {
+        let most = raw::RTE_MAX_ETHPORTS;
+        return Err(OpenError::new(
+            format!("{name}: DPDK has no more than {most} devices (RTE_MAX_ETHPORTS), and all are taken"),
+            "a Linux interface needs none as af_packet:NAME, nor does a tap as tap:NAME",
+        ));
+    }
     let listener = eal.listen();
     // SAFETY: a NUL-terminated string, which is copied.
     let code = unsafe { raw::rte_dev_probe(spec.as_ptr()) };
@@ -404,12 +415,12 @@ fn plug(eal: &Eal, name: &str, known_as: &str, spec: &str) -> Result<u16, OpenEr
         return Ok(id);
     }
     let said = if words.is_empty() { error_text(code) } else { words };
-    let help = plug_help(name, &said, code);
+    let help = plug_help(name, code);
     Err(OpenError::new(format!("cannot open {name}: {said}"), help))
 }
 
 /// What to do about a device that its driver refuses.
-fn plug_help(name: &str, said: &str, code: i32) -> String {
+fn plug_help(name: &str, code: i32) -> String {
     // SAFETY: plain system call.
     let root = unsafe { libc::geteuid() } == 0;
     if names::pci_address(name).is_some() {
@@ -417,11 +428,6 @@ fn plug_help(name: &str, said: &str, code: i32) -> String {
             "see whether it exists and is bound to a driver for user space: dpdk-devbind.py --status; \
              bind it with: dpdk-devbind.py --bind=vfio-pci {name}"
         );
-    }
-    if said.contains("PACKET_FANOUT") {
-        // The driver makes the number of its socket group from process and interface number.
-        return "another program happens to use the same number for a group of sockets: start again"
-            .to_owned();
     }
     match code.abs() {
         libc::EBUSY | libc::EEXIST => "another program uses the device".to_owned(),

@@ -28,7 +28,7 @@ const DATA_ROOM: u16 = 2048;
 /// - a virtual device with its arguments (`net_null0`, `net_tap0,iface=t0`);
 /// - `tap:NAME`: a tap of Linux, without DPDK;
 /// - a Linux interface of the current network namespace: `af_xdp:eth1` through an XDP socket (one queue),
-///   `af_packet:eth1` through a raw socket, `eth1` through an XDP socket unless something speaks against it, of which
+///   `af_packet:eth1` through raw sockets, without DPDK, `eth1` through an XDP socket unless something speaks against it, of which
 ///   [`Devices::warnings`] tells;
 /// - a PCI address (`0000:3b:00.0`) of a device that is bound to a driver for user space.
 pub struct DpdkDevices {

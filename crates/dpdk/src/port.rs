@@ -64,8 +64,6 @@ pub(crate) fn info(id: u16) -> Result<Info, OpenError> {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Setup {
     rx_queues: u16,
-    /// What the device gets set up; more than `rx_queues` if these read several each.
-    device_rx_queues: u16,
     tx_queues: u16,
     rx_descriptors: u16,
     tx_descriptors: u16,
@@ -82,10 +80,8 @@ impl Setup {
         let mut tx = wish(claim.tx_descriptors, info.tx_descriptors);
         // SAFETY: both point to numbers. On failure they stay, and the queue's own setup will say what is wrong.
         unsafe { raw::rte_eth_dev_adjust_nb_rx_tx_desc(id, &raw mut rx, &raw mut tx) };
-        let rx_queues = claim.rx_queues.max(1).min(info.limits.rx_queues);
         Setup {
-            rx_queues,
-            device_rx_queues: rx_queues,
+            rx_queues: claim.rx_queues.max(1).min(info.limits.rx_queues),
             tx_queues: claim.tx_queues.max(1).min(info.limits.tx_queues),
             rx_descriptors: rx,
             tx_descriptors: tx,
@@ -93,11 +89,6 @@ impl Setup {
             promiscuous: claim.promiscuous,
             rss: rss::Setting::new(claim.rss, info.rss),
         }
-    }
-
-    /// Lets the receive queues that were claimed read all that the device has.
-    pub(crate) fn use_all_rx_queues(&mut self, limits: Limits) {
-        self.device_rx_queues = limits.rx_queues;
     }
 
     /// Refuses what can be told before the device is touched.
@@ -108,7 +99,7 @@ impl Setup {
     /// Buffers that the port's rings can hold to receive, and to send.
     pub(crate) fn buffers(&self) -> [u32; 2] {
         [
-            u32::from(self.device_rx_queues) * u32::from(self.rx_descriptors),
+            u32::from(self.rx_queues) * u32::from(self.rx_descriptors),
             u32::from(self.tx_queues) * u32::from(self.tx_descriptors),
         ]
     }
@@ -119,7 +110,6 @@ pub(crate) struct DpdkPort {
     name: String,
     id: u16,
     queues: Limits,
-    device_rx_queues: u16,
     /// The device computes flow hashes.
     hashes: bool,
     rss: rss::Setting,
@@ -165,7 +155,6 @@ impl DpdkPort {
             name: name.to_owned(),
             id,
             queues: Limits { rx_queues: setup.rx_queues, tx_queues: setup.tx_queues },
-            device_rx_queues: setup.device_rx_queues,
             hashes: false,
             rss: setup.rss,
             hardware: is_hardware(id),
@@ -191,7 +180,7 @@ impl DpdkPort {
         let driver = info(id).map(|i| i.driver).unwrap_or_default();
         if driver == XDP {
             let measured = pool.in_use().saturating_sub(before);
-            port.sunk = pool.xdp_takes(setup.device_rx_queues, measured);
+            port.sunk = pool.xdp_takes(setup.rx_queues, measured);
         }
         result.map_err(|(what, code)| {
             port.stop();
@@ -206,9 +195,9 @@ impl DpdkPort {
         let done = |code: i32, what: &'static str| if code == 0 { Ok(()) } else { Err((what, code)) };
         self.set_mtu(setup.mtu)?;
         let mtu = if self.interface.is_some() { 0 } else { u32::from(setup.mtu) };
-        self.hashes = setup.rss.configure(id, [setup.device_rx_queues, setup.tx_queues], mtu)?;
+        self.hashes = setup.rss.configure(id, [setup.rx_queues, setup.tx_queues], mtu)?;
         let pool = self.pool.raw().as_ptr();
-        for queue in 0..setup.device_rx_queues {
+        for queue in 0..setup.rx_queues {
             // SAFETY: the pool outlives the port, which holds it until it is closed.
             let code = unsafe { raw::rb_rx_queue(id, queue, setup.rx_descriptors, pool) };
             done(code, "set up a receive queue")?;
@@ -227,7 +216,7 @@ impl DpdkPort {
         // SAFETY: the port is configured, and its queues are set up.
         done(unsafe { raw::rte_eth_dev_start(id) }, "start it")?;
         self.lock().started = true;
-        setup.rss.finish(id, setup.device_rx_queues)?;
+        setup.rss.finish(id, setup.rx_queues)?;
         if setup.promiscuous {
             self.set_promiscuous()?;
         }
@@ -298,7 +287,7 @@ impl DpdkPort {
         const BURSTS: usize = 256;
         let mut packets = [std::ptr::null_mut(); 32];
         let ops = Ops::new(self.id);
-        for queue in 0..self.device_rx_queues {
+        for queue in 0..self.queues.rx_queues {
             for _ in 0..BURSTS {
                 // SAFETY: the port is started and no queue of it is out; there is room for 32 pointers.
                 let n = unsafe { ops.receive(queue, packets.as_mut_ptr(), 32) };
@@ -466,9 +455,7 @@ impl Port for DpdkPort {
             return None;
         }
         take(&mut state.taken_rx, queue)?;
-        let step = usize::from(self.queues.rx_queues.max(1));
-        let reads = (queue..self.device_rx_queues).step_by(step).collect();
-        Some(Box::new(DpdkRx::new(self.place(&state, queue), reads, self.hashes)))
+        Some(Box::new(DpdkRx::new(self.place(&state, queue), self.hashes)))
     }
 
     fn take_tx(&self, queue: u16) -> Option<Box<dyn TxQueue>> {

@@ -36,24 +36,19 @@ pub(crate) struct Place {
 pub(crate) struct DpdkRx {
     /// Packets received but not yet asked for.
     ahead: Batch,
-    /// Whoever asks for enough gets what the driver brings: there is one queue to read, and nothing ahead.
+    /// Whoever asks for enough gets what the driver brings: there is nothing ahead.
     is_straight: bool,
     /// The device computes flow hashes.
     hashes: bool,
     place: Place,
-    /// The device's queues that this one reads, in turn; nearly always one.
-    reads: Box<[u16]>,
-    turn: usize,
     losses: [(&'static str, u64); 2],
 }
 
 impl DpdkRx {
-    pub(crate) fn new(place: Place, reads: Box<[u16]>, hashes: bool) -> DpdkRx {
+    pub(crate) fn new(place: Place, hashes: bool) -> DpdkRx {
         DpdkRx {
-            is_straight: reads.len() == 1,
+            is_straight: true,
             place,
-            reads,
-            turn: 0,
             hashes,
             ahead: Batch::empty(),
             losses: [("oversized", 0), ("no_buffer", 0)],
@@ -100,18 +95,16 @@ impl RxQueue for DpdkRx {
 }
 
 impl DpdkRx {
-    /// Receives from the next of several of the device's queues, or fewer packets than drivers may give at once.
+    /// Receives fewer packets than drivers may give at once.
     #[inline(never)]
     fn rx_otherwise(&mut self, max: usize) -> Received {
         let mut got = Received::default();
         if self.ahead.is_empty() {
-            self.turn = (self.turn + 1) % self.reads.len();
-            self.place.queue = self.reads[self.turn];
             got = self.receive(max.max(LEAST));
             self.ahead = std::mem::take(&mut got.batch);
         }
         let rest = self.ahead.split_off(max);
-        self.is_straight = self.reads.len() == 1 && rest.is_empty();
+        self.is_straight = rest.is_empty();
         Received { batch: std::mem::replace(&mut self.ahead, rest), ..got }
     }
 }

@@ -60,18 +60,15 @@ fn fragments_arrive_as_they_were_sent() {
 }
 
 #[test]
-fn raw_sockets_get_fragments_put_together() {
-    in_child("raw_sockets_get_fragments_put_together", || {
+fn raw_sockets_leave_fragments_as_they_are() {
+    in_child("raw_sockets_leave_fragments_as_they_are", || {
         if !own_namespace() {
             return;
         }
         veth("va", "vb");
         let devices = devices(8191, &[]);
-        let (driver, arrived) = pass_fragments(&devices, "af_packet:va", "af_packet:vb", 1);
-        assert_eq!(driver, "net_af_packet");
-        let [first, second] = fragments();
-        assert_eq!(arrived.len(), 1);
-        assert_eq!(arrived[0][34..], [&first[34..], &second[34..]].concat());
+        let (driver, arrived) = pass_fragments(&devices, "af_packet:va", "af_packet:vb", 2);
+        assert_eq!((driver.as_str(), arrived), ("af_packet", fragments().to_vec()));
         assert_eq!(devices.warnings(), [""; 0]);
     });
 }
@@ -101,7 +98,7 @@ fn obstacle(test: &str, commands: &[&str], wish: Claim, reason: &str) {
         veth("va", "vb");
         commands.iter().for_each(|command| drop(ip(command)));
         let (driver, warnings) = opened("va", wish);
-        assert_eq!(driver, "net_af_packet");
+        assert_eq!(driver, "af_packet");
         let [warning] = &warnings[..] else { panic!("{warnings:?}") };
         assert!(warning.starts_with(&format!("va: no XDP socket: {reason}")), "{warning}");
         assert!(warning.ends_with("write af_packet:va if that does no harm"), "{warning}");
@@ -171,7 +168,7 @@ fn jumbo_frames_elsewhere_make_buffers_too_large() {
         claim(&devices, "af_packet:va");
         claim(&devices, "vb");
         devices.start().unwrap();
-        assert_eq!(devices.port("vb").unwrap().driver(), "net_af_packet");
+        assert_eq!(devices.port("vb").unwrap().driver(), "af_packet");
         let warning = devices.warnings().concat();
         let reason = "XDP sockets take buffers of up to 3584 bytes, and these have 16384.";
         assert!(warning.starts_with(&format!("vb: no XDP socket: {reason}")), "{warning}");

@@ -28,7 +28,7 @@ fn frames_cross_a_veth_pair() {
         devices.start().unwrap();
         let ((a, mut rx_a, mut tx_a), (b, mut rx_b, mut tx_b)) =
             (open(&devices, "af_packet:va"), open(&devices, "af_packet:vb"));
-        assert_eq!((a.mtu(), b.mtu(), a.driver().as_str()), (1400, 1500, "net_af_packet"));
+        assert_eq!((a.mtu(), b.mtu(), a.driver().as_str()), (1400, 1500, "af_packet"));
         assert!(a.link().up && a.mac().is_some() && a.mac() != b.mac());
         assert!(ip("link show va").contains("PROMISC") || ip("-d link show va").contains("promiscuity 1"));
         let frames: Vec<_> = (0..100).map(|i| frame(i, 60 + 13 * i as usize)).collect();
@@ -345,7 +345,7 @@ fn an_ordinary_user_is_told_what_is_missing() {
         let devices = devices(1023, &[]);
         claim(&devices, "lo");
         let error = devices.start().unwrap_err();
-        assert_eq!(error.message, "cannot open lo: Could not open AF_PACKET socket");
+        assert_eq!(error.message, "cannot open lo by a raw socket: Operation not permitted (os error 1)");
         assert!(error.help.contains("CAP_NET_RAW"), "{}", error.help);
         // Devices that need no privileges are another matter, but not after a failed start.
         assert_eq!(devices.limits("net_null0").unwrap_err().message, "the devices were closed");

@@ -5,8 +5,7 @@
 //!   case, `af_packet:eth1` by a raw socket), a tap to be made (`tap:rb0`), a PCI address (`0000:3b:00.0`), a DPDK port
 //!   number, a virtual device with its arguments in quotes (`"net_tap0,iface=tap0"`), or one end of a ring that joins it to
 //!   another process (`ring:/run/a-b`, `"ring:/run/a-b,mtu=9000"`). Linux does not see what comes
-//!   in by an XDP socket, and puts IP fragments together that come in by a raw one. `-` is none yet: it is attached while
-//!   the router runs.
+//!   in by an XDP socket. `-` is none yet: it is attached while the router runs.
 //! - `QUEUE`: the first receive queue to read; -1 = 0. Default -1.
 //! - `N_QUEUES`: how many queues to read; -1 = one per worker, as far as the device has them. Default -1, and 1 if a
 //!   `QUEUE` is given.

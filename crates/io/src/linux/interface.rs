@@ -129,22 +129,6 @@ impl Interface {
         names.filter_map(|n| n.strip_prefix("upper_").map(str::to_owned)).min()
     }
 
-    /// Keeps what Linux itself sends on the interface from raw sockets of this process, which else take it for
-    /// received. The AF_PACKET driver does not do so, and keeps its sockets to itself, so they are looked for.
-    ///
-    /// # Errors
-    /// Those of the system.
-    pub fn ignore_outgoing(&self) -> Result<()> {
-        let index = self.index()?;
-        for entry in fs::read_dir("/proc/self/fd")?.flatten() {
-            let fd = entry.file_name().to_str().and_then(|n| n.parse().ok());
-            if let Some(fd) = fd.filter(|&fd| packet_socket_on(fd) == Some(index)) {
-                drop_outgoing(fd)?;
-            }
-        }
-        Ok(())
-    }
-
     /// Its number.
     ///
     /// # Errors
@@ -198,36 +182,6 @@ impl Interface {
         }
         Ok(request)
     }
-}
-
-/// The index of the interface that the descriptor is bound to, if it is a raw packet socket.
-fn packet_socket_on(fd: i32) -> Option<i32> {
-    // SAFETY: all-zero is a valid address.
-    let mut address: libc::sockaddr_ll = unsafe { std::mem::zeroed() };
-    let mut size = libc::socklen_t::try_from(size_of::<libc::sockaddr_ll>()).ok()?;
-    // SAFETY: room for `size` bytes; other kinds of descriptors are refused, longer addresses cut.
-    let code = unsafe { libc::getsockname(fd, (&raw mut address).cast(), &raw mut size) };
-    (code == 0 && i32::from(address.sll_family) == libc::AF_PACKET).then_some(address.sll_ifindex)
-}
-
-/// Attaches a filter that drops what the host itself sends.
-fn drop_outgoing(fd: i32) -> Result<()> {
-    /// `SKF_AD_OFF + SKF_AD_PKTTYPE` of linux/filter.h: how the link layer addressed the packet.
-    const PACKET_TYPE: u32 = 0xffff_f000 + 4;
-    let step = |code: u32, jt, jf, k| libc::sock_filter { code: code as u16, jt, jf, k };
-    let mut program = [
-        step(libc::BPF_LD | libc::BPF_W | libc::BPF_ABS, 0, 0, PACKET_TYPE),
-        step(libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K, 0, 1, u32::from(libc::PACKET_OUTGOING)),
-        step(libc::BPF_RET | libc::BPF_K, 0, 0, 0),
-        step(libc::BPF_RET | libc::BPF_K, 0, 0, u32::MAX),
-    ];
-    let filter = libc::sock_fprog { len: 4, filter: program.as_mut_ptr() };
-    let size = libc::socklen_t::try_from(size_of_val(&filter)).unwrap_or(0);
-    // SAFETY: points to a filter of four steps, which the kernel copies.
-    let code = unsafe {
-        libc::setsockopt(fd, libc::SOL_SOCKET, libc::SO_ATTACH_FILTER, (&raw const filter).cast(), size)
-    };
-    if code < 0 { Err(Error::last_os_error()) } else { Ok(()) }
 }
 
 /// The Ethernet address that the kernel has filled in.

@@ -5,8 +5,12 @@
 mod counts;
 mod errors;
 mod interface;
+mod packet_port;
+mod ring;
+mod socket;
 mod tap;
 mod tap_device;
 
 pub use interface::{Interface, all as interfaces, is_valid_name};
+pub use packet_port::PacketPort;
 pub use tap::TapPort;

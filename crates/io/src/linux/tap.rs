@@ -10,7 +10,7 @@ use crate::refusal::Refusals;
 use packet::wire::ethernet::Mac;
 use packet::{Batch, Packet, Pool};
 use std::io::{Error, ErrorKind};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 /// Most queues each way.
@@ -27,8 +27,8 @@ pub struct TapPort {
     name: String,
     pool: Pool,
     queues: Queues,
-    /// One for each receive queue; transmit queues share them.
-    files: Vec<TapFile>,
+    /// One for each receive queue; transmit queues share them. None once it was given up.
+    files: Mutex<Vec<TapFile>>,
     facts: Facts,
 }
 
@@ -53,12 +53,21 @@ impl TapPort {
         }
         there.set_up().map_err(failed)?;
         let (queues, facts) = (Queues::new(limits), Facts::default());
-        Ok(TapPort { name: name.to_owned(), pool, queues, files, facts })
+        Ok(TapPort { name: name.to_owned(), pool, queues, files: Mutex::new(files), facts })
     }
 
-    /// Any of its files; there is one.
-    fn file(&self) -> Option<&TapFile> {
-        self.files.first()
+    /// Gives up the tap, which goes as soon as no queue of it is out.
+    pub fn stop(&self) {
+        self.files().clear();
+    }
+
+    fn files(&self) -> MutexGuard<'_, Vec<TapFile>> {
+        self.files.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Asks any of its files, of which there is one until it is given up.
+    fn ask<T>(&self, question: impl FnOnce(&TapFile) -> std::io::Result<T>) -> Option<T> {
+        self.files().first().and_then(|file| question(file).ok())
     }
 }
 
@@ -90,12 +99,11 @@ impl Port for TapPort {
     }
 
     fn mac(&self) -> Option<Mac> {
-        self.file()?.mac().ok()
+        self.ask(TapFile::mac)
     }
 
     fn mtu(&self) -> u16 {
-        let mtu = self.file().and_then(|file| self.facts.mtu(file).ok()).unwrap_or(1500);
-        u16::try_from(mtu).unwrap_or(u16::MAX)
+        u16::try_from(self.ask(|file| self.facts.mtu(file)).unwrap_or(1500)).unwrap_or(u16::MAX)
     }
 
     fn max_mtu(&self) -> u16 {
@@ -103,7 +111,7 @@ impl Port for TapPort {
     }
 
     fn link(&self) -> Link {
-        let up = self.file().and_then(|file| self.facts.running(file).ok()).unwrap_or(false);
+        let up = self.ask(|file| self.facts.running(file)).unwrap_or(false);
         Link { up, speed_mbps: None, full_duplex: true }
     }
 
@@ -125,7 +133,7 @@ impl Port for TapPort {
 
     fn take_rx(&self, queue: u16) -> Option<Box<dyn RxQueue>> {
         let (at, counts) = self.queues.take_rx(queue)?;
-        let file = self.files.get(at)?.again().ok()?;
+        let file = self.files().get(at)?.again().ok()?;
         let losses = RX_LOSSES.map(|why| (why, 0));
         let (pool, spare) = (self.pool.clone(), Batch::empty());
         Some(Box::new(TapRx { file, pool, spare, counts, losses, asked: None }))
@@ -133,7 +141,8 @@ impl Port for TapPort {
 
     fn take_tx(&self, queue: u16) -> Option<Box<dyn TxQueue>> {
         let (at, counts) = self.queues.take_tx(queue)?;
-        let file = self.files.get(at % self.files.len().max(1))?.again().ok()?;
+        let files = self.files();
+        let file = files.get(at % files.len().max(1))?.again().ok()?;
         Some(Box::new(TapTx { file, counts }))
     }
 }

@@ -13,6 +13,7 @@ use graph::{Clock, Engine, Nanos, Options, Router, Tables};
 use io::ring::WithRings;
 use io::{Devices, say, tell};
 use lang::{Flat, SourceMap, render};
+use nix::sys::resource::{Resource, getrlimit, setrlimit};
 use std::io::IsTerminal;
 use std::sync::Arc;
 use std::thread;
@@ -70,6 +71,7 @@ pub fn run<S>(
         return Ok(());
     }
     options.service.status("opening the devices");
+    allow_open_files();
     let devices = OurDevices::new(options);
     let clock = Arc::new(options.simulated.map_or_else(Clock::real, Clock::simulated));
     let graph_options = Options {
@@ -103,6 +105,17 @@ pub fn run<S>(
     drop(served);
     let clean = end(router, devices, options);
     ended.and(clean)
+}
+
+/// Each port of a router has some 13 files open, and the usual limit of 1,024 is meant for programs that call `select`.
+fn allow_open_files() {
+    const ENOUGH: u64 = 65_536;
+    if let Ok((now, most)) = getrlimit(Resource::RLIMIT_NOFILE)
+        && now < most.min(ENOUGH)
+    {
+        // With fewer, the port that gets none says so.
+        let _ = setrlimit(Resource::RLIMIT_NOFILE, most.min(ENOUGH), most);
+    }
 }
 
 /// Runs the workers until they stop. Their engines are dropped only after all have ended.
