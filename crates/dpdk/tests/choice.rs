@@ -170,7 +170,7 @@ fn jumbo_frames_elsewhere_make_buffers_too_large() {
         devices.start().unwrap();
         assert_eq!(devices.port("vb").unwrap().driver(), "af_packet");
         let warning = devices.warnings().concat();
-        let reason = "XDP sockets take buffers of up to 3584 bytes, and these have 16384.";
+        let reason = "XDP sockets take buffers of up to 3584 bytes, and these have 9024.";
         assert!(warning.starts_with(&format!("vb: no XDP socket: {reason}")), "{warning}");
         assert_eq!(devices.close(), 0);
     });
@@ -206,7 +206,7 @@ fn an_interface_has_one_driver() {
         claim(&devices, "af_packet:vb");
         // Without a driver it is the one that has been named.
         claim(&devices, "vb");
-        assert_eq!(devices.limits("vb").unwrap().rx_queues, 16);
+        assert_eq!(devices.limits("vb").unwrap().rx_queues, 64);
         devices.start().unwrap();
         assert_eq!((devices.ports().len(), devices.warnings()), (2, vec![]));
         assert_eq!(devices.close(), 0);
