@@ -212,3 +212,34 @@ fn an_interface_has_one_driver() {
         assert_eq!(devices.close(), 0);
     });
 }
+
+/// DPDK has 32 devices: who finds none left is named, with the limit; a Linux interface is read without DPDK, and taps need none.
+#[test]
+fn more_ports_than_dpdk_has_devices() {
+    in_child("more_ports_than_dpdk_has_devices", || {
+        if !own_namespace() {
+            return;
+        }
+        veth("va", "vb");
+        let devices = devices(16_383, &[]);
+        (0..32).for_each(|i| claim(&devices, &format!("net_null{i}")));
+        let error = devices.limits("net_null32").unwrap_err();
+        let limit = "DPDK has no more than 32 devices (RTE_MAX_ETHPORTS), and all are taken";
+        assert_eq!(error.message, format!("net_null32: {limit}"));
+        for name in ["va", "vb", "tap:many0", "tap:many1"] {
+            claim(&devices, name);
+        }
+        devices.start().unwrap();
+        assert_eq!(devices.ports().len(), 36);
+        let warnings = devices.warnings();
+        for name in ["va", "vb"] {
+            let reason = format!("{name}: no XDP socket: {limit}. A raw socket takes its place");
+            assert!(warnings.iter().any(|warning| warning.starts_with(&reason)), "{warnings:?}");
+        }
+        let ((a, rx_a, mut tx_a), (b, mut rx_b, tx_b)) = (open(&devices, "va"), open(&devices, "vb"));
+        send(&mut *tx_a, packets(&devices.pool(), &fragments()));
+        assert_eq!(receive(&mut *rx_b, 2, is_ip), fragments());
+        drop((a, rx_a, tx_a, b, rx_b, tx_b));
+        assert_eq!((devices.close(), unaccounted()), (0, 0));
+    });
+}

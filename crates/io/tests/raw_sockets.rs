@@ -54,7 +54,7 @@ fn frame(behind: &[u8], len: usize) -> Vec<u8> {
 
 /// A fragment of an IPv4 packet of UDP, of so many bytes, from this host.
 fn fragment(host: u8, offset: u16, more: bool, payload: usize) -> Vec<u8> {
-    let place = offset / 8 | if more { 0x2000 } else { 0 };
+    let place = (offset / 8) | if more { 0x2000 } else { 0 };
     let mut f = frame(&[], 12);
     f.truncate(12);
     f.extend([8, 0, 0x45, 0]);
@@ -180,7 +180,7 @@ fn what_cannot_be_sent_or_received_blocks_nothing() {
         assert_eq!((a.max_mtu(), b.max_mtu(), a.mtu()), (9834, 2026, 1500));
         // Longer than the MTU, and no frame at all, between those that can be sent.
         let [good, long] = [frame(&[], 60), frame(&[], 1600)];
-        let frames = [good.clone(), long.clone(), long.clone(), good.clone()];
+        let frames = [good.clone(), long.clone(), long, good.clone()];
         refused(&mut *tx, &large, &frames, 2, Refusal::Oversized);
         refused(&mut *tx, &large, &[vec![2; 13], good.clone()], 1, Refusal::BadFrame);
         assert_eq!(receive(&mut rx, 3), [[good.clone(), good.clone(), good.clone()]]);

@@ -74,7 +74,7 @@ impl Ring {
     /// Those of the system.
     pub(super) fn new(socket: &Arc<RawSocket>, geometry: Geometry) -> Result<Ring> {
         let number = |n: usize| u32::try_from(n).unwrap_or(u32::MAX);
-        socket.make_ring(Request {
+        socket.make_ring(&Request {
             block: number(geometry.block),
             blocks: number(geometry.blocks),
             slot: number(geometry.slot),

@@ -67,10 +67,10 @@ impl RawSocket {
     }
 
     /// Frames are to come by a ring.
-    pub(super) fn make_ring(&self, ring: Ring) -> Result<()> {
+    pub(super) fn make_ring(&self, ring: &Ring) -> Result<()> {
         let version = libc::tpacket_versions::TPACKET_V2 as i32;
         self.set(libc::SOL_PACKET, libc::PACKET_VERSION, &version)?;
-        self.set(libc::SOL_PACKET, libc::PACKET_RX_RING, &ring)
+        self.set(libc::SOL_PACKET, libc::PACKET_RX_RING, ring)
     }
 
     /// What this machine sends is not received.
