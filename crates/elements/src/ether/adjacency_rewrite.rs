@@ -19,6 +19,9 @@
 //! - `TOO_LONG`: output for packets longer than the MTU of the interface that they would leave by, or of their route, as they
 //!   came. Only adjacencies of `routebricks router` have MTUs. Default: they are lost.
 //! - `UNRESOLVED`: output for packets whose next hop is none of the `ADJACENCY`s, as they came. Default: they are lost.
+//! - `SETTLE`: how long packets are held after their neighbour became known, if others to the same destination left by `UNRESOLVED`
+//!   in the last 4 s: those may still be on their way through Linux, and must not be overtaken. At most 1,024 packets are held.
+//!   Default 0 = not at all. `routebricks router` has 10 ms, a cluster's node 50 ms.
 //! - `ONE_OUTPUT`: true = all packets leave by output 0, for `ClusterSwitch`; the ports of adjacencies are then no outputs,
 //!   and tags are left to it. Default false.
 //!
@@ -41,6 +44,7 @@
 //! - `too_long`: the packet is longer than the MTU, and no `TOO_LONG` is given.
 //! - `no_room`: there is no room for the Ethernet header before the packet.
 //! - `blackhole`: `routebricks router` has a route that says so.
+//! - `settling`: as many packets are held as may be (`SETTLE`).
 //!
 //! # Example
 //! ```click
@@ -103,6 +107,12 @@ impl Network for Ip4 {
 
     fn flow_hash(packet: &Packet) -> Option<u32> {
         ipv4_hash(packet.network()?)
+    }
+
+    fn destination(packet: &Packet) -> Option<u64> {
+        let [.., a, b, c, d] = *packet.network()?.first_chunk::<MIN_HEADER_LEN>()?;
+        // Not 0.
+        Some(1 << 32 | u64::from(u32::from_be_bytes([a, b, c, d])))
     }
 }
 
@@ -198,6 +208,36 @@ mod tests {
             lab.0.write("a.set", "4 - 2:0:0:0:0:1 2:0:0:0:0:2"),
             Err("port: no output 4, there are 4".to_owned())
         );
+    }
+
+    #[test]
+    fn who_was_diverted_is_not_overtaken() {
+        let mut lab = Lab::new(&format!(
+            "f :: Feed -> CheckIPHeader(14) -> rt :: DirectIPLookup({ROUTES}, ONE_OUTPUT true)
+               -> a :: AdjacencyRewrite(rt, 0 - 2:0:0:0:0:1 2:0:0:0:0:2, UNRESOLVED 2, SETTLE 10ms);
+             a[0] -> k0 :: Keep; a[1] -> k1 :: Keep; a[2] -> k2 :: Keep;"
+        ));
+        let all = |lab: &Lab| [0, 1, 2].map(|k| tags(lab, &format!("k{k}")));
+        lab.at(0, "f", &frame([10, 2, 0, 7], 64, 0));
+        lab.run();
+        lab.0.write("a.set", "1 192.168.0.1 2:0:0:0:0:3 2:0:0:0:0:4").unwrap();
+        // Others by the same neighbour, or by another, wait for nobody.
+        for (ms, to, host, tag) in [(1000, 2, 7, 1), (1001, 2, 8, 2), (1002, 1, 7, 3), (1009, 2, 7, 4)] {
+            lab.at(ms, "f", &frame([10, to, 0, host], 64, tag));
+        }
+        lab.run();
+        assert_eq!(all(&lab), [vec![3], vec![2, 1, 4], vec![0]], "those that wait go on by themselves");
+        lab.at(1011, "f", &frame([10, 2, 0, 7], 64, 5));
+        lab.run();
+        assert_eq!(all(&lab)[1], [2, 1, 4, 5]);
+        // Of too many the last are lost.
+        lab.0.write("a.remove", "1 192.168.0.1").unwrap();
+        lab.at(2000, "f", &frame([10, 2, 0, 7], 64, 6));
+        lab.run();
+        lab.0.write("a.set", "1 192.168.0.1 2:0:0:0:0:3 2:0:0:0:0:4").unwrap();
+        (0..1030).for_each(|_| lab.at(2001, "f", &frame([10, 2, 0, 7], 64, 7)));
+        lab.run();
+        assert_eq!((all(&lab)[1].len(), lab.0.losses()), (4 + 1024, vec!["a.settling = 6".to_owned()]));
     }
 
     #[test]

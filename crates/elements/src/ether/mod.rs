@@ -12,6 +12,7 @@ mod effects;
 mod ether_encap;
 mod ether_mirror;
 mod ether_rewrite;
+mod fence;
 mod find_interface;
 mod host_ether_filter;
 mod ip6_adjacency_rewrite;

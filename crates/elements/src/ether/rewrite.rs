@@ -1,22 +1,24 @@
 //! What `AdjacencyRewrite` and `IP6AdjacencyRewrite` have in common: everything but the network header.
 
 use super::adjacency_arg::{AdjacencyArg, Target, addresses, hop_text, read_hop};
+use super::fence::{Fence, Verdict};
 use super::leave::{Leave, Others, Outputs};
 use crate::ip::interfaces;
 use crate::ip::route_arg::RouteAddress;
 use fib::{
     Adjacencies, Adjacency, AdjacencyChanges, Forwarding, HopGroup, Interface, InterfaceMap, Interfaces,
-    NextHop, RouteTable, Tags,
+    NextHop, NextHopId, RouteTable, Tags,
 };
 use graph::{
-    Args, Class, ConfigErrors, Configure, Cx, Element, Handlers, Initialize, LocalCx, Loss, NodeId, Out,
-    Span, Spec, Text, Way,
+    Args, Class, ConfigErrors, Configure, Cx, Element, Handlers, Initialize, LocalCx, Loss, Nanos, NodeId,
+    Out, Span, Spec, Text, Up, Way,
 };
 use lang::args::Words;
 use packet::wire::ethernet;
 use packet::{Batch, Packet};
 use std::fmt::Write;
 use std::sync::{Arc, OnceLock};
+use std::time::Duration;
 
 const NO_HEADER: Loss = Loss(0);
 const UNRESOLVED: Loss = Loss(1);
@@ -24,6 +26,9 @@ const EXPIRED: Loss = Loss(2);
 const TOO_LONG: Loss = Loss(3);
 const NO_ROOM: Loss = Loss(4);
 const BLACKHOLE: Loss = Loss(5);
+const SETTLING: Loss = Loss(6);
+/// The port of the next hop that stands for Linux itself, in tables that `control` publishes.
+const LINUX: u32 = u32::MAX;
 /// Bytes of an Ethernet header.
 pub const ETHERNET: usize = Adjacency::HEADER_LEN;
 /// Where the network header is behind it.
@@ -53,6 +58,9 @@ pub trait Network: Send + Sync + 'static {
 
     /// A number that is the same for all packets of a flow.
     fn flow_hash(packet: &Packet) -> Option<u32>;
+
+    /// A number that stands for the destination, not 0. `None` without a header.
+    fn destination(packet: &Packet) -> Option<u64>;
 }
 
 /// See the modules of the classes.
@@ -68,6 +76,8 @@ pub struct NextHops<N: Network> {
     expired: Option<usize>,
     unresolved: Option<usize>,
     too_long: Option<usize>,
+    /// How long packets are held behind those that were diverted: see [`Fence`].
+    settle: Nanos,
 }
 
 /// One worker's part of [`NextHops`].
@@ -76,11 +86,12 @@ pub struct LocalNextHops<N: Network> {
     worker: usize,
     /// The output of each packet of a batch. Of no meaning between calls.
     outputs_of: Vec<u16>,
+    fence: Fence,
 }
 
 impl<N: Network> Class for NextHops<N> {
     const SPEC: Spec = Spec {
-        losses: &["no_header", "unresolved", "expired", "too_long", "no_room", "blackhole"],
+        losses: &["no_header", "unresolved", "expired", "too_long", "no_room", "blackhole", "settling"],
         ..Spec::new(N::CLASS, "1/1-", "h/h")
     };
     type Local = LocalNextHops<N>;
@@ -101,6 +112,8 @@ impl<N: Network> Class for NextHops<N> {
             }
             Some(output)
         });
+        let settle = args.keyword("SETTLE", Duration::ZERO);
+        let settle = Nanos::try_from(settle.as_nanos()).unwrap_or(Nanos::MAX);
         let adjacencies = match args.keyword_if_given::<String>("ADJACENCIES") {
             Some(name) => cx.tables.get_or(&name, Adjacencies::default),
             None => Arc::default(),
@@ -126,6 +139,7 @@ impl<N: Network> Class for NextHops<N> {
             expired,
             unresolved,
             too_long,
+            settle,
         })
     }
 
@@ -141,7 +155,8 @@ impl<N: Network> Class for NextHops<N> {
     }
 
     fn local(self: &Arc<Self>, cx: &LocalCx) -> LocalNextHops<N> {
-        LocalNextHops { shared: self.clone(), worker: cx.worker, outputs_of: vec![0; Batch::MAX] }
+        let fence = Fence::new(if self.unresolved.is_some() { self.settle } else { 0 });
+        LocalNextHops { shared: self.clone(), worker: cx.worker, outputs_of: vec![0; Batch::MAX], fence }
     }
 
     fn handlers(h: &mut Handlers<NextHops<N>>) {
@@ -263,7 +278,7 @@ impl<N: Network> NextHops<N> {
     fn rewrite_other(
         &self,
         mut packet: Packet,
-        worker: usize,
+        (worker, fence): (usize, &mut Fence),
         cx: &Cx<'_>,
         out: &mut Out<'_>,
     ) -> Option<(Packet, u16)> {
@@ -276,6 +291,13 @@ impl<N: Network> NextHops<N> {
         let forwarding = self.adjacencies.read(cx.reader);
         let number = forwarding.choose(packet.next_hop(), || flow_hash::<N>(&packet));
         packet.set_next_hop(number);
+        if fence.is_active(cx.now)
+            && let Verdict::Hold(until) = verdict::<N>(fence, &packet, forwarding.list(), cx.now)
+        {
+            // Its neighbour became usable between the packets of this batch.
+            hold(fence, packet, until, out);
+            return None;
+        }
         let done = match is_too_long(&packet, forwarding) {
             true => Err(TOO_LONG),
             false => {
@@ -287,10 +309,24 @@ impl<N: Network> NextHops<N> {
         match done {
             Ok(output) => Some((packet, output)),
             Err(loss) => {
+                if loss == UNRESOLVED
+                    && self.has_neighbour(&packet, cx)
+                    && let Some(key) = N::destination(&packet)
+                {
+                    fence.note(key, cx.now);
+                }
                 self.refuse(packet, loss, out);
                 None
             }
         }
+    }
+
+    /// Whether the route of a packet leads to a neighbour, known or not: where it leads to Linux itself nothing will go directly.
+    fn has_neighbour(&self, packet: &Packet, cx: &Cx<'_>) -> bool {
+        let hop = NextHopId::from_bits(packet.next_hop());
+        let hops = self.routes.get().map(|routes| routes.next_hops(cx.reader));
+        let hop = hop.zip(hops).and_then(|(hop, hops)| hops.get(hop.index()));
+        hop.is_some_and(|hop| hop.port != LINUX)
     }
 
     fn refuse(&self, packet: Packet, loss: Loss, out: &mut Out<'_>) {
@@ -310,6 +346,20 @@ impl<N: Network> NextHops<N> {
 /// Not that of the device, which knows nothing of what an ICMP error is about, and may be another one at the next port.
 fn flow_hash<N: Network>(packet: &Packet) -> u32 {
     N::flow_hash(packet).unwrap_or(0)
+}
+
+/// Whether a packet has to wait behind others to its destination.
+fn verdict<N: Network>(fence: &mut Fence, packet: &Packet, list: &[Adjacency], now: Nanos) -> Verdict {
+    let is_usable = list.get(packet.next_hop() as usize).is_some_and(Adjacency::is_usable);
+    N::destination(packet).map_or(Verdict::Pass, |key| fence.verdict(key, is_usable, now))
+}
+
+#[cold]
+fn hold(fence: &mut Fence, packet: Packet, until: Nanos, out: &mut Out<'_>) {
+    match fence.hold(packet, until) {
+        Ok(()) => fence.due().into_iter().for_each(|due| out.wake_at(due)),
+        Err(packet) => out.lose(packet, SETTLING),
+    }
 }
 
 fn is_too_long(packet: &Packet, forwarding: &Forwarding) -> bool {
@@ -377,14 +427,14 @@ impl<N: Network> NextHops<N> {
         batch: &mut Batch,
         adjacencies: &[Adjacency],
         outputs_of: &mut [u16],
-        worker: usize,
+        (worker, fence): (usize, &mut Fence),
         cx: &Cx<'_>,
         out: &mut Out<'_>,
     ) -> Leave {
         let mut others = Others::NONE;
         let other = |packet: Packet| {
             others.some = true;
-            let (packet, output) = self.rewrite_other(packet, worker, cx, out)?;
+            let (packet, output) = self.rewrite_other(packet, (worker, fence), cx, out)?;
             others.outputs = others.outputs.and(output);
             Some(packet)
         };
@@ -419,14 +469,14 @@ impl<N: Network> NextHops<N> {
         &self,
         mut batch: Batch,
         forwarding: &Forwarding,
-        worker: usize,
+        local: (usize, &mut Fence),
         cx: &Cx<'_>,
         out: &mut Out<'_>,
     ) {
         let adjacencies = forwarding.list();
         match batch.has_plain_ttls() {
-            true => self.rewrite_all::<true, true>(&mut batch, adjacencies, &mut [], worker, cx, out),
-            false => self.rewrite_all::<false, true>(&mut batch, adjacencies, &mut [], worker, cx, out),
+            true => self.rewrite_all::<true, true>(&mut batch, adjacencies, &mut [], local, cx, out),
+            false => self.rewrite_all::<false, true>(&mut batch, adjacencies, &mut [], local, cx, out),
         };
         batch.note_framed(forwarding.version());
         out.emit(0, batch);
@@ -446,27 +496,101 @@ impl<N: Network> NextHops<N> {
     }
 }
 
+/// What a worker has of its own: its number, room for outputs, and what is held.
+type Local<'a> = (usize, &'a mut [u16], &'a mut Fence);
+
+impl<N: Network> NextHops<N> {
+    /// Sends on packets whose groups and lengths have been seen to.
+    #[inline(always)]
+    fn forward(
+        &self,
+        mut batch: Batch,
+        forwarding: &Forwarding,
+        (worker, outputs_of, fence): Local<'_>,
+        cx: &Cx<'_>,
+        out: &mut Out<'_>,
+    ) {
+        let local = (worker, fence);
+        if self.one_output {
+            return self.push_to_one(batch, forwarding, local, cx, out);
+        }
+        let adjacencies = forwarding.list();
+        let leave = match batch.has_plain_ttls() {
+            true => self.rewrite_all::<true, false>(&mut batch, adjacencies, outputs_of, local, cx, out),
+            false => self.rewrite_all::<false, false>(&mut batch, adjacencies, outputs_of, local, cx, out),
+        };
+        match leave {
+            Leave::By(output) => out.emit(output.into(), batch),
+            Leave::Apart { unusual: true } => self.send_unusual(batch, adjacencies, cx, out),
+            // Each of them has been seen once, in their order.
+            Leave::Apart { unusual: false } => out.split_to(batch, outputs_of),
+        }
+    }
+
+    /// Lets those go on whose time has come.
+    #[cold]
+    fn release(&self, (worker, outputs_of, fence): Local<'_>, cx: &Cx<'_>, out: &mut Out<'_>) {
+        let forwarding = self.adjacencies.read(cx.reader);
+        loop {
+            let mut batch = Batch::empty();
+            while batch.room() > 0
+                && let Some(packet) = fence.release(cx.now)
+            {
+                batch.push(packet);
+            }
+            if batch.is_empty() {
+                break;
+            }
+            self.forward(batch, forwarding, (worker, &mut *outputs_of, &mut *fence), cx, out);
+        }
+        fence.due().into_iter().for_each(|due| out.wake_at(due));
+    }
+
+    /// Takes out those that have to wait.
+    #[cold]
+    fn sift(
+        &self,
+        batch: &mut Batch,
+        forwarding: &Forwarding,
+        fence: &mut Fence,
+        cx: &Cx<'_>,
+        out: &mut Out<'_>,
+    ) {
+        let mut held = Vec::new();
+        let pass = |packet: &mut Packet| match verdict::<N>(fence, packet, forwarding.list(), cx.now) {
+            Verdict::Pass => Ok(()),
+            Verdict::Hold(until) => Err(until),
+        };
+        batch.sift(pass, |packet, until| {
+            held.push((packet, until));
+            None
+        });
+        for (packet, until) in held {
+            hold(fence, packet, until, out);
+        }
+    }
+}
+
 impl<N: Network> Element for LocalNextHops<N> {
     fn push(&mut self, _: usize, mut batch: Batch, cx: &Cx<'_>, out: &mut Out<'_>) {
-        let LocalNextHops { shared, worker, outputs_of } = self;
+        let LocalNextHops { shared, worker, outputs_of, fence } = self;
+        let is_fenced = fence.is_active(cx.now);
+        if is_fenced {
+            shared.release((*worker, outputs_of, fence), cx, out);
+        }
         let forwarding = shared.adjacencies.read(cx.reader);
         if forwarding.is_more_than_a_list() {
             shared.prepare(&mut batch, forwarding, out);
         }
-        let worker = *worker;
-        if shared.one_output {
-            return shared.push_to_one(batch, forwarding, worker, cx, out);
+        if is_fenced {
+            shared.sift(&mut batch, forwarding, fence, cx, out);
         }
-        let adjacencies = forwarding.list();
-        let leave = match batch.has_plain_ttls() {
-            true => shared.rewrite_all::<true, false>(&mut batch, adjacencies, outputs_of, worker, cx, out),
-            false => shared.rewrite_all::<false, false>(&mut batch, adjacencies, outputs_of, worker, cx, out),
-        };
-        match leave {
-            Leave::By(output) => out.emit(output.into(), batch),
-            Leave::Apart { unusual: true } => shared.send_unusual(batch, adjacencies, cx, out),
-            // Each of them has been seen once, in their order.
-            Leave::Apart { unusual: false } => out.split_to(batch, outputs_of),
-        }
+        shared.forward(batch, forwarding, (*worker, outputs_of, fence), cx, out);
+    }
+
+    fn run(&mut self, cx: &Cx<'_>, _: &mut Up<'_>, out: &mut Out<'_>) -> bool {
+        let LocalNextHops { shared, worker, outputs_of, fence } = self;
+        shared.release((*worker, outputs_of, fence), cx, out);
+        true
     }
 }

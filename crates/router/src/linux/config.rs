@@ -164,7 +164,7 @@ pub fn text(ports: &[Port], limits: PuntLimits, extras: Extras) -> String {
         );
     }
     for (i, port) in ports.iter().enumerate() {
-        text += &lookup((i, i), port, extras, ("", ports.len()));
+        text += &lookup((i, i), port, extras, ("SETTLE 10ms, ", ports.len()));
         for output in 0..ports.len() {
             let _ = writeln!(text, "next{i}[{output}], next6_{i}[{output}] -> out{output};");
         }

@@ -8,6 +8,7 @@ mod long_frames;
 mod lookup;
 mod multipath;
 mod narrow;
+mod neighbours;
 mod redirects;
 mod reference;
 mod reverse_path;
