@@ -26,6 +26,7 @@
 //! | [`flowlet`] | keeping bursts of a flow on one path |
 //! | [`utilisation`] | what a link has carried |
 //! | [`numbering`] | sequence numbers at the input node, and markers for idle paths |
+//! | [`overhead`] | what of a link is not for traffic |
 //! | [`resequence`] | putting a stream back in order at the output node |
 //! | [`delay`] | how far apart the delays of paths are: what deadlines are made of |
 //! | [`liveness`] | hellos: is the peer there, does it hear us |
@@ -47,6 +48,7 @@ pub mod message;
 pub mod model;
 pub mod news;
 pub mod numbering;
+pub mod overhead;
 pub mod path;
 pub mod random;
 pub mod reorder;

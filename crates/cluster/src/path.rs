@@ -221,7 +221,8 @@ impl PathChooser {
         self.now = self.now.max(now);
     }
 
-    /// Counts what this worker relays on a link: room that is taken.
+    /// Counts what goes on a link beside what was chosen here: what is relayed, hellos, markers, frames that travel whole. That is
+    /// room that is taken.
     #[inline]
     pub fn relayed(&mut self, link: u16, bytes: u32) {
         self.change();

@@ -85,6 +85,8 @@
 //! - `no_line`: the adjacency is of a line that the cluster does not have, or its number exceeds 20 bits.
 //! - `unreachable`: no path leads to the output node now.
 //! - `link_full`: as many bytes as may wait are waiting for the link.
+//! - `punt_share`: a frame that travels whole, and such frames take their share of the link already: a 32nd of its rate, and 64 KB at
+//!   once, the second half of which is for routing protocols and neighbours (as `PuntLimiter` tells them).
 //!
 //! On links, a frame with a field out of range:
 //! - `short`: shorter than an Ethernet header.

@@ -398,6 +398,7 @@ impl Switch {
             let news = self.news_for(node, cx.now);
             if let Some(packet) = control_frame(cx, &header, &hello, mine.encode().chain(news)) {
                 out.made(1);
+                self.take_room(node, length(&packet));
                 self.outlets[usize::from(self.settings.own_lines()) + place].send_now(packet, out);
             }
         }

@@ -32,6 +32,7 @@ pub const NAMES: &[&str] = &[
     "no_twin",
     "no_room",
     "news",
+    "punt_share",
 ];
 
 /// The next hop has no adjacency any more.
@@ -75,6 +76,8 @@ pub const NO_TWIN: Loss = Loss(23);
 pub const NO_ROOM: Loss = Loss(24);
 /// What a hello says of far links is out of range.
 pub const NEWS: Loss = Loss(25);
+/// Frames for and from Linux take their share of the link already.
+pub const PUNT_SHARE: Loss = Loss(26);
 
 /// The loss of a frame with such a header.
 #[cold]
@@ -135,7 +138,7 @@ mod tests {
             names,
             ["unresolved", "no_line", "unreachable", "link_full", "message", "relay_full", "link_down"]
         );
-        let last = [STALE, LINE_FULL, NO_TWIN, NO_ROOM, NEWS].map(name);
-        assert_eq!(last, ["stale", "line_full", "no_twin", "no_room", "news"]);
+        let last = [STALE, LINE_FULL, NO_TWIN, NO_ROOM, NEWS, PUNT_SHARE].map(name);
+        assert_eq!(last, ["stale", "line_full", "no_twin", "no_room", "news", "punt_share"]);
     }
 }

@@ -2,7 +2,7 @@
 
 use super::links::{LEAST_FRAME, Neighbour, control_frame};
 use super::losses::LINK_FULL;
-use super::outlet::{OVERHEAD, Turn};
+use super::outlet::{OVERHEAD, Turn, length};
 use super::switch::Switch;
 use cluster::header::{Header, Phase};
 use cluster::message::Message;
@@ -69,8 +69,10 @@ impl Switch {
         let marker = Message::Marker { stamp: cx.now };
         if let Some(packet) = control_frame(cx, &header, &marker, std::iter::empty()) {
             out.made(1);
-            if let Err(packet) = outlet.send(packet, turn, out) {
-                out.lose(packet, LINK_FULL);
+            let length = length(&packet);
+            match outlet.send(packet, turn, out) {
+                Ok(()) => self.chooser.relayed(link, length),
+                Err(packet) => out.lose(packet, LINK_FULL),
             }
         }
     }

@@ -17,6 +17,7 @@ mod manners;
 mod markers;
 mod members;
 mod outlet;
+mod punts;
 mod rates;
 mod settings;
 mod status;

@@ -152,6 +152,9 @@ impl Switch {
         for place in 0..self.neighbours.len() {
             let rate = self.rate_to(self.neighbours[place].node);
             self.outlets[own + place].set_rate(rate);
+            let link = self.settings.topology.link_to(self.me, self.neighbours[place].node);
+            let share = link.and_then(|link| self.shares.get_mut(usize::from(link)));
+            share.into_iter().for_each(|share| share.set_rate(rate));
         }
         if self.is_mesh {
             let rate = self.settings.line_rate.saturating_mul(self.settings.ports.into());

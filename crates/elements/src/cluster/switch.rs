@@ -5,14 +5,16 @@ use super::adjacencies::Adjacencies;
 use super::directly::Direct;
 use super::egress::{Early, Egress};
 use super::links::Neighbour;
-use super::losses::{LINK_DOWN, UNREACHABLE};
+use super::losses::{LINK_DOWN, PUNT_SHARE, UNREACHABLE};
 use super::manners::{Manners, in_order};
 use super::outlet::{Outlet, Turn, length};
+use super::punts::{Share, shares};
 use super::rates::Rates;
 use super::settings::Settings;
 use super::status::Traffic;
 use super::usual::Latest;
 use super::ways::Ways;
+use crate::shape::is_urgent;
 use cluster::header::{CLASSES, ETHERTYPE_WHOLE, Header, LEN, Limits, Phase, Template};
 use cluster::news::News;
 use cluster::numbering::Numbering;
@@ -114,6 +116,8 @@ pub struct Switch {
     /// Rate of a link, bits per second, if it is not one of `rates`.
     pub(super) link_rate: u64,
     pub(super) rates: Rates,
+    /// By link of the topology: what frames that travel whole may take.
+    pub(super) shares: Box<[Share]>,
     /// The nodes that there are.
     pub(super) members: Vec<u16>,
     /// Which change of the members was the last to be taken in.
@@ -167,6 +171,7 @@ impl Switch {
             traffic: Traffic::default(),
             link_rate,
             rates: settings.rates.clone(),
+            shares: shares(&settings, link_rate),
             members: settings.members.clone(),
             members_version: 0,
             weights: vec![Vec::new(); edge.into()],
@@ -258,22 +263,32 @@ impl Switch {
             let header = packet.head::<HEADER_LEN>(0).ok_or(cluster::header::HeaderError::Short);
             match header.and_then(|head| Header::decode(head)) {
                 Ok(header) if header.node == self.settings.me => self.unwrap(&header, packet, out),
-                Ok(header) => self.send_whole(&header, packet, out),
+                Ok(header) => self.send_whole(&header, packet, now, out),
                 Err(error) => out.lose(packet, super::losses::of_header(error)),
             }
         }
     }
 
-    /// Sends a whole frame towards its node, before all others: directly if that can be.
-    pub(super) fn send_whole(&mut self, header: &Header, mut packet: Packet, out: &mut Out<'_>) {
+    /// Sends a whole frame towards its node, before all others: directly if that can be, and while such frames have not had
+    /// their share of the link.
+    fn send_whole(&mut self, header: &Header, mut packet: Packet, now: Nanos, out: &mut Out<'_>) {
+        let length = length(&packet);
         let direct = self.is_mesh.then_some(header.node).filter(|&link| self.is_link_up(link));
         let link = direct.or_else(|| match header.phase {
             Phase::ToOutput if header.source != self.settings.me => None,
-            _ => self.chooser.choose(header.node, length(&packet), 0),
+            _ => self.chooser.choose(header.node, length, 0),
         });
         let phase = if direct.is_some() { Phase::ToOutput } else { Phase::ToRelay };
         let bytes = Header { phase, ..*header }.encode();
         let (Some(link), Ok(bytes)) = (link, bytes) else { return out.lose(packet, UNREACHABLE) };
+        let is_urgent = is_urgent(packet.data().get(HEADER_LEN..).unwrap_or_default());
+        let share = self.shares.get_mut(usize::from(link));
+        if !share.is_some_and(|share| share.admits(length, is_urgent, now)) {
+            return out.lose(packet, PUNT_SHARE);
+        }
+        if direct.is_some() {
+            self.chooser.relayed(link, length);
+        }
         if let Some(head) = packet.data_mut().first_chunk_mut::<LEN>() {
             *head = bytes;
         }

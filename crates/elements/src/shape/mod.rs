@@ -20,7 +20,7 @@ pub use bandwidth_rated_unqueue::BandwidthRatedUnqueue;
 pub use bandwidth_shaper::BandwidthShaper;
 pub use fast_udp_source::FastUdpSource;
 pub use prio_sched::PrioSched;
-pub use punt_limiter::PuntLimiter;
+pub use punt_limiter::{PuntLimiter, is_urgent};
 pub use rated_source::RatedSource;
 pub use rated_unqueue::RatedUnqueue;
 pub use round_robin_sched::RoundRobinSched;

@@ -126,6 +126,11 @@ fn kind_of_protocol(protocol: u8, rest: &[u8]) -> Kind {
     if is_ours { Kind::Protocols } else { Kind::Others }
 }
 
+/// Whether a frame is one of routing protocols or neighbours.
+pub fn is_urgent(frame: &[u8]) -> bool {
+    kind(frame) != Kind::Others
+}
+
 /// By [`Kind`]: argument, handler, and limit in frames a second.
 const KINDS: [(&str, &str, u32); 3] =
     [("PROTOCOLS", "protocols", 50_000), ("NEIGHBOURS", "neighbours", 5_000), ("OTHERS", "others", 10_000)];

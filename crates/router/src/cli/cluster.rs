@@ -170,6 +170,9 @@ fn check(args: &CheckArgs) -> Done {
         cluster.name,
         links(&cluster)
     ));
+    if let Some(overhead) = overhead(&cluster) {
+        out.line(format_args!("{overhead}"));
+    }
     for class in &cluster.classes {
         let codes: Vec<String> = class.codes.iter().map(u8::to_string).collect();
         let (order, codes) = (class.order.name(), codes.join(", "));
@@ -190,11 +193,36 @@ fn links(cluster: &Cluster) -> String {
     }
 }
 
-/// What passes whatever the traffic matrix; 97 % of that, as that is how full direct traffic makes links.
+/// What passes whatever the traffic matrix.
 fn passes(load: f64) -> String {
-    // From 0 to 97.
-    let percent = (load.clamp(0.0, 1.0) * 97.0).floor();
+    // From 0 to 97, as that is how full direct traffic makes links.
+    let percent = (load.clamp(0.0, 0.97) * 100.0).floor();
     format!("which carry every traffic matrix up to {percent} % of the lines")
+}
+
+/// What the slowest link has to carry besides traffic, where that is more than a little.
+fn overhead(cluster: &Cluster) -> Option<String> {
+    let [least, _] = cluster.link_rates();
+    let all = cluster.overhead(least);
+    let percent = all.sum().saturating_mul(100).checked_div(least)?;
+    let kbits = [all.hellos, all.markers, all.punted].map(|rate| rate.div_ceil(1000));
+    let [hellos, markers, punted] = kbits;
+    let left = match cluster.permitted_load() {
+        _ if all.sum() >= least => {
+            "nothing is left for traffic: give links a higher rate, or a longer `hello`".to_owned()
+        }
+        Some(load) => format!(
+            "every traffic matrix passes up to {} % of the lines",
+            (load.clamp(0.0, 0.97) * 100.0).floor()
+        ),
+        None => format!("{} % are left for traffic", 100_u64.saturating_sub(percent)),
+    };
+    (percent > 5).then(|| {
+        format!(
+            "besides traffic the slowest link carries up to {hellos} kbit/s of hellos, {markers} of markers and {punted} of frames \
+             for and from Linux: {left}"
+        )
+    })
 }
 
 /// The number of a node of the file.

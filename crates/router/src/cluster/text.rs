@@ -181,7 +181,7 @@ fn own_line(cluster: &Cluster, node: usize, i: usize, port: &Port) -> String {
          {injected}",
         name = port.name,
     );
-    text += &lookup((i, line), port, cluster.extras, ("ONE_OUTPUT true, ", 1));
+    text += &lookup((i, line), port, cluster.extras, ("ONE_OUTPUT true, SETTLE 50ms, ", 1));
     let _ = writeln!(text, "next{i}[0], next6_{i}[0] -> [0] cluster;");
     text
 }

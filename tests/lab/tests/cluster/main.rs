@@ -8,6 +8,7 @@ mod figures;
 mod fly;
 mod growth;
 mod page;
+mod restart;
 mod rings;
 mod tcp;
 mod vlans;

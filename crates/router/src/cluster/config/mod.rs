@@ -30,6 +30,7 @@ pub use words::{Address, LinkType, Named, Order, Policy};
 use crate::config::Reported;
 use crate::linux::Extras;
 use crate::toml_file;
+use cluster::overhead::Overhead;
 use cluster::shares::Links;
 use cluster::topology::Topology;
 use lang::Diagnostic;
@@ -314,18 +315,28 @@ impl Cluster {
         self.rates.iter().map(one).collect::<Vec<_>>().join(" ")
     }
 
+    /// What of a link of this rate is not for traffic.
+    pub fn overhead(&self, rate: u64) -> Overhead {
+        let nodes = u16::try_from(self.members().len()).unwrap_or(u16::MAX);
+        let hello = u64::try_from(self.hello.as_nanos()).unwrap_or(u64::MAX);
+        let is_strict =
+            self.order == Order::Strict || self.classes.iter().any(|class| class.order == Order::Strict);
+        Overhead::new(nodes, rate, hello, is_strict)
+    }
+
     /// What load, as a part of a line's rate, passes without loss whatever the traffic matrix, if links carry what they should; it
-    /// is known of a full mesh.
+    /// is known of a full mesh. Direct traffic fills links up to 97 %, and what is not traffic takes its part.
     pub fn permitted_load(&self) -> Option<f64> {
         let members = self.members();
         let topology = self.topology(members.len()).filter(Topology::is_mesh)?;
-        let mut links = Links::new(topology, self.link_rate());
+        let usable = |rate: u64| rate.saturating_sub(self.overhead(rate).sum().max(rate / 100 * 3));
+        let mut links = Links::new(topology, usable(self.link_rate()));
         let place = |number: &usize| members.iter().position(|member| member == number);
         for ((a, b), rate) in &self.rates {
             let (a, b) = (u16::try_from(place(a)?).ok()?, u16::try_from(place(b)?).ok()?);
             // In a full mesh a link has the number of the node that it leads to.
-            links.set(a, b, *rate);
-            links.set(b, a, *rate);
+            links.set(a, b, usable(*rate));
+            links.set(b, a, usable(*rate));
         }
         links.guaranteed_load(self.line_rate.saturating_mul(self.ports() as u64))
     }

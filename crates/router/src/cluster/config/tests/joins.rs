@@ -141,11 +141,13 @@ fn links_have_rates() {
     assert_eq!(cluster.rates_text(), "0 1 500000000bps 1 2 300000000bps");
     assert_eq!(cluster.nodes[0].links, [None, None, None]);
     let load = cluster.permitted_load().unwrap();
-    let mut links = Links::new(Topology::mesh(3).unwrap(), 600);
+    let million = 1_000_000;
+    let usable = |rate| rate * million - cluster.overhead(rate * million).sum();
+    let mut links = Links::new(Topology::mesh(3).unwrap(), usable(600));
     for (a, b, rate) in [(0, 1, 500), (1, 0, 500), (1, 2, 300), (2, 1, 300)] {
-        links.set(a, b, rate);
+        links.set(a, b, usable(rate));
     }
-    assert_eq!(Some(load), links.guaranteed_load(1000));
+    assert_eq!(Some(load), links.guaranteed_load(1000 * million));
     let text = linked(
         "{ to = 'b', rate = '500M' }, { to = 'c', rate = '0' }, { to = 'a', rate = '1M' }",
         "{ to = 'a', rate = '501M' }, { rate = '1M' }, { to = 'c' }",
