@@ -59,15 +59,14 @@ fn what_is_for_a_dead_node_takes_nobodys_link() -> Result<()> {
     stage.kill("c")?;
     // Linux has forgotten the neighbours there, and gets all that is for them.
     thread::sleep(Duration::from_secs(2));
-    let before = stage.sum("links", "bytes", |row| row["node"] == "b" && row["peer"] == "a")?;
-    // 13 Mbit/s from b to c, and 9 from d to a, which is 41 % of R.
-    let probes = stage.probes(&[(1, 2), (3, 0)], 1000, 1100)?;
+    // From b 8.5 Mbit/s to c, and as many to a: together more than the link to a carries.
+    let probes = stage.probes(&[(1, 2), (1, 0)], 1000, 1000)?;
     thread::sleep(Duration::from_secs(3));
-    let after = stage.sum("links", "bytes", |row| row["node"] == "b" && row["peer"] == "a")?;
     let seen = Probe::end(probes)?;
-    println!("{} bytes from b to a, {seen:?}", after - before);
-    // A 32nd of 11 Mbit/s for 3 s are 129 KB, beside 64 KB at once, hellos, and what is relayed for d.
+    println!("{seen:?}");
     assert_eq!(seen[0].received, 0);
     assert!(seen[1].received * 1000 >= seen[1].sent * 995, "{seen:?}\n{}", stage.typed(&["status"])?);
+    stage.start("c")?;
+    stage.wait_for_all_links()?;
     stage.end()
 }
