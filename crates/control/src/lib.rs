@@ -17,6 +17,7 @@ mod cables;
 pub mod fpm;
 pub mod kernel;
 pub mod link;
+mod link_watch;
 pub mod netlink;
 pub mod offload;
 mod priority;
@@ -27,6 +28,7 @@ mod socket;
 
 pub use cables::Cables;
 pub use kernel::{Follower, Model};
+pub use link_watch::LinkWatch;
 pub use publish::{BLACKHOLE, Counts as PublishCounts, PUNT, Publisher, Tables, object_number, set_number};
 pub use service::{Control, Handle, Settings, Source, Status};
 pub use socket::{NetlinkSocket, Read};

@@ -7,11 +7,13 @@
 //! ```
 
 mod handle;
+mod recheck;
 mod zebra;
 
 pub use self::handle::{Handle, Status};
 
 use self::handle::{Models, Shared, lock};
+use self::recheck::Recheck;
 use self::zebra::Zebra;
 use crate::cables::Cables;
 use crate::fpm::Session;
@@ -92,6 +94,7 @@ struct Also {
 /// What the thread owns.
 pub struct Control {
     socket: NetlinkSocket,
+    recheck: Recheck,
     /// If routes come from there.
     zebra: Option<Zebra>,
     follower: Follower,
@@ -182,6 +185,7 @@ impl Control {
         }
         let control = Control {
             socket: NetlinkSocket::open(GROUPS, settings.buffer)?,
+            recheck: Recheck::open()?,
             zebra,
             follower: Follower::new(),
             publisher,
@@ -218,6 +222,7 @@ impl Control {
             self.read_cables();
             self.read_netlink(kernel, &mut inbox);
             let now = self.now();
+            self.recheck.step(kernel, now);
             if let Some((zebra, frr)) = self.zebra.as_mut().zip(frr.as_mut()) {
                 zebra.read(frr, now, READ_FOR);
             }
@@ -239,6 +244,7 @@ impl Control {
             for link in self.publisher.take_fresh_links() {
                 // As its twin: what the data plane leaves to Linux is forwarded there.
                 let _ = self.socket.send(&request::forward(link));
+                let _ = self.socket.send(&request::ask_netconf(link));
             }
             self.ask();
             let now = self.now();
@@ -252,7 +258,7 @@ impl Control {
     /// Waits for something to do; true at the end. Does not wait if there is `more` to do anyway.
     fn wait(&mut self, more: bool) -> bool {
         let now = self.now();
-        let mut limit = CONFIRM.min(self.follower.wait(now).unwrap_or(CONFIRM));
+        let mut limit = self.recheck.wait(now).min(self.follower.wait(now).unwrap_or(CONFIRM));
         if self.zebra.as_ref().is_some_and(Zebra::is_starting) {
             limit = limit.min(Session::QUIET / 4);
         }
@@ -267,7 +273,7 @@ impl Control {
         }
         let limit = if more { Duration::ZERO } else { limit + Duration::from_millis(1) };
         let limit = PollTimeout::try_from(limit).unwrap_or(PollTimeout::ZERO);
-        let mut fds = vec![self.wake.as_fd(), self.socket.as_fd()];
+        let mut fds = vec![self.wake.as_fd(), self.socket.as_fd(), self.recheck.as_fd()];
         fds.extend(self.cables.as_ref().map(AsFd::as_fd));
         fds.extend(self.zebra.iter().flat_map(Zebra::sockets));
         let mut fds: Vec<_> = fds.into_iter().map(|fd| PollFd::new(fd, PollFlags::POLLIN)).collect();

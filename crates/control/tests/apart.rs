@@ -148,7 +148,17 @@ fn change_interfaces(tables: &Tables, round: u32) {
     let one = |number: u16, vrf| {
         let tags = Tags::NONE.then(Tags::CUSTOMER, number).unwrap_or_default();
         let (name, counts) = (format!("eth0.{number}"), interfaces.counts_of(number));
-        Some(Interface { name, port: 0, tags, mac: [2; 6], mtu: 1500, up: true, vrf, counts })
+        Some(Interface {
+            name,
+            port: 0,
+            tags,
+            mac: [2; 6],
+            mtu: 1500,
+            up: true,
+            settings: fib::InterfaceSettings::default(),
+            vrf,
+            counts,
+        })
     };
     let mut list = vec![one(0, None)];
     list.resize_with(round as usize + 1, || None);

@@ -194,7 +194,17 @@ fn unchanged_routes_are_there_all_the_time() {
 fn vlan(all: &Interfaces, number: u16, id: u16) -> InterfaceChange {
     let tags = Tags::NONE.then(Tags::CUSTOMER, id).unwrap();
     let (name, counts) = (format!("v{id}"), all.counts_of(number));
-    let now = Interface { name, port: 1, tags, mac: [2; 6], mtu: 1500, up: true, vrf: None, counts };
+    let now = Interface {
+        name,
+        port: 1,
+        tags,
+        mac: [2; 6],
+        mtu: 1500,
+        up: true,
+        settings: fib::InterfaceSettings::default(),
+        vrf: None,
+        counts,
+    };
     InterfaceChange { number, port: 1, tags, now: Some(now) }
 }
 

@@ -44,7 +44,17 @@ fn add_interfaces(tables: &Tables) {
     let one = |id: u16, vrf| {
         let tags = Tags::NONE.then(Tags::CUSTOMER, id).unwrap_or_default();
         let (name, counts) = (format!("eth0.{id}"), interfaces.counts());
-        Some(Interface { name, port: 0, tags, mac: [2; 6], mtu: 1500, up: true, vrf, counts })
+        Some(Interface {
+            name,
+            port: 0,
+            tags,
+            mac: [2; 6],
+            mtu: 1500,
+            up: true,
+            settings: fib::InterfaceSettings::default(),
+            vrf,
+            counts,
+        })
     };
     interfaces.set(vec![one(0, None), one(7, Some(red))]);
 }
@@ -130,7 +140,7 @@ fn a_node_of_version_1_is_told_what_it_knows() {
     assert_eq!(replica.position(), log.ring().position());
     // One that knows all is told all.
     let mut out = Vec::new();
-    let hello = Hello { oldest: 1, newest: 2, ..hello };
+    let hello = Hello { oldest: 1, newest: 3, ..hello };
     let (mut feed, _) = Feed::new(&log, &hello, &mut out).unwrap();
     all(&mut feed, &mut out);
     assert!(!is_of_version_1(&out));
@@ -193,8 +203,8 @@ fn a_control_side_of_version_1_has_its_router() {
 #[test]
 fn one_that_speaks_none_of_ours_is_refused() {
     let (ours, mut theirs) = UnixStream::pair().unwrap();
-    let hello = Hello { oldest: 3, newest: 4, life: 0, position: 0, name: "router" };
+    let hello = Hello { oldest: 4, newest: 5, life: 0, position: 0, name: "router" };
     theirs.write_all(&Message::Hello(hello).encode()).unwrap();
     let error = Side::open(ours).err().map(|error| error.to_string());
-    assert_eq!(error.as_deref(), Some("it speaks versions 3 to 4 of the protocol"));
+    assert_eq!(error.as_deref(), Some("it speaks versions 4 to 5 of the protocol"));
 }

@@ -8,6 +8,7 @@
 //! Numbers of ports are those of outputs; VLANs have numbers behind them. Next hops name interfaces by number, whatever VRF
 //! the route is in: so all VRFs share one list of adjacencies, and routes may lead from one VRF to another.
 
+mod settings;
 mod watch;
 
 use std::fmt;
@@ -22,6 +23,7 @@ use crate::range_tree::RangeTree;
 use crate::route_table::RouteTable;
 use crate::structure::Structured;
 use crate::unread::Unread;
+pub use settings::{InterfaceSettings, SourceCheck};
 pub use watch::{InterfaceChange, InterfaceWatch};
 
 /// Bytes of one VLAN tag.
@@ -217,6 +219,8 @@ pub struct Interface {
     pub mtu: u32,
     /// It is set up.
     pub up: bool,
+    /// How packets that come in by it are treated.
+    pub settings: InterfaceSettings,
     /// The VRF that it is in.
     pub vrf: Option<Arc<Vrf>>,
     /// What it has seen.
@@ -228,7 +232,10 @@ impl PartialEq for Interface {
     fn eq(&self, other: &Interface) -> bool {
         let vrf = |of: &Interface| of.vrf.as_ref().map(Arc::as_ptr);
         let rest = |of: &Interface| (of.port, of.tags, of.mac, of.mtu, of.up);
-        self.name == other.name && rest(self) == rest(other) && vrf(self) == vrf(other)
+        self.name == other.name
+            && rest(self) == rest(other)
+            && self.settings == other.settings
+            && vrf(self) == vrf(other)
     }
 }
 
@@ -243,6 +250,7 @@ pub struct InterfaceMap {
     /// VLANs by the number of the interface below.
     above: Vec<Above>,
     has_vrfs: bool,
+    checks_sources: bool,
 }
 
 impl InterfaceMap {
@@ -273,7 +281,8 @@ impl InterfaceMap {
             }
         }
         let has_vrfs = all.iter().flatten().any(|one| one.vrf.is_some());
-        InterfaceMap { all, above, has_vrfs }
+        let checks_sources = all.iter().flatten().any(|one| one.settings.sources != SourceCheck::Off);
+        InterfaceMap { all, above, has_vrfs, checks_sources }
     }
 
     /// The interface with this number.
@@ -299,6 +308,12 @@ impl InterfaceMap {
     #[inline]
     pub fn has_vrfs(&self) -> bool {
         self.has_vrfs
+    }
+
+    /// True if Linux checks sources of packets on some interface.
+    #[inline]
+    pub fn checks_sources(&self) -> bool {
+        self.checks_sources
     }
 
     /// All, by number.
@@ -396,7 +411,17 @@ mod tests {
 
     fn interface(all: &Interfaces, port: u16, tags: Tags, vrf: Option<&Arc<Vrf>>) -> Option<Interface> {
         let (name, counts) = (format!("eth{port}.{tags}"), all.counts());
-        Some(Interface { name, port, tags, mac: [2; 6], mtu: 1500, up: true, vrf: vrf.cloned(), counts })
+        Some(Interface {
+            name,
+            port,
+            tags,
+            mac: [2; 6],
+            mtu: 1500,
+            up: true,
+            settings: InterfaceSettings::default(),
+            vrf: vrf.cloned(),
+            counts,
+        })
     }
 
     #[test]

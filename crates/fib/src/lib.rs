@@ -67,7 +67,8 @@ pub use adjacency::{
 pub use dir24_8::Dir24_8;
 pub use group::{GroupError, HopGroup, Member};
 pub use interfaces::{
-    InVrf, Interface, InterfaceChange, InterfaceCounts, InterfaceMap, InterfaceWatch, Interfaces, Tags, Vrf,
+    InVrf, Interface, InterfaceChange, InterfaceCounts, InterfaceMap, InterfaceSettings, InterfaceWatch,
+    Interfaces, SourceCheck, Tags, Vrf,
 };
 pub use linear::LinearTable;
 pub use lookup::{Beginnings, Fib, FirstLevel, MemoryPart};

@@ -10,7 +10,8 @@ mod prefixes;
 mod table;
 
 use crate::netlink::request::Topic;
-use crate::netlink::{Action, Address, Link, Message, Neighbour, ObjectTarget};
+use crate::netlink::{Action, Address, Link, Message, Neighbour, Netconf, ObjectTarget, Untold};
+use fib::Family;
 use std::collections::{BTreeMap, HashSet};
 use std::hash::Hash;
 use std::net::IpAddr;
@@ -118,6 +119,10 @@ impl<K: Ord, V: PartialEq> PartialEq for Known<K, V> {
 pub struct Model {
     /// Interfaces by number.
     pub links: Known<u32, Link>,
+    /// What is set for interfaces, by family and number.
+    pub netconf: Known<(Family, i32), Netconf>,
+    /// The same of which no change is told.
+    pub untold: Known<u32, Untold>,
     /// Addresses of the machine.
     pub addresses: Known<Address, ()>,
     /// Neighbours by link and address.
@@ -135,6 +140,11 @@ impl Model {
     pub fn apply(&mut self, message: Message, dumped: bool) {
         match message {
             Message::Link(action, link) => self.links.apply(action, link.index, link),
+            Message::Netconf(action, one) => {
+                let key = (one.family, one.index);
+                let known = self.netconf.get(key).copied();
+                self.netconf.apply(action, key, known.map_or(one, |known| one.over(known)));
+            }
             Message::Address(action, address) => self.addresses.apply(action, address, ()),
             Message::Neighbour(action, one) => self.neighbours.apply(action, (one.link, one.ip), one),
             Message::NextHop(action, object) => self.next_hops.apply(action, object.id, object.to),
@@ -148,6 +158,7 @@ impl Model {
     pub fn mark(&mut self, topic: Topic) {
         match topic {
             Topic::Links => self.links.mark(),
+            Topic::Netconf => self.netconf.mark(),
             Topic::Addresses => self.addresses.mark(),
             Topic::Neighbours => self.neighbours.mark(),
             Topic::NextHops => self.next_hops.mark(),
@@ -161,12 +172,28 @@ impl Model {
     pub fn sweep(&mut self, topic: Topic) -> usize {
         match topic {
             Topic::Links => self.links.sweep(),
+            Topic::Netconf => self.netconf.sweep(),
             Topic::Addresses => self.addresses.sweep(),
             Topic::Neighbours => self.neighbours.sweep(),
             Topic::NextHops => self.next_hops.sweep(),
             Topic::Routes4 => self.routes4.sweep(),
             Topic::Routes6 => self.routes6.sweep(),
         }
+    }
+
+    /// What is set for all interfaces is about to be told: see [`Untold`].
+    pub fn begin_untold(&mut self) {
+        self.untold.mark();
+    }
+
+    /// What is set for an interface.
+    pub fn set_untold(&mut self, one: Untold) {
+        self.untold.set(one.index, one);
+    }
+
+    /// Interfaces that were not told of since it began are gone.
+    pub fn end_untold(&mut self) {
+        self.untold.sweep();
     }
 
     /// The interface of this name.

@@ -6,6 +6,7 @@
 use super::message::{
     Action, Address, Hop, Hops, Kind, Link, Message, Neighbour, NextHopObject, ObjectTarget, Route,
 };
+use super::netconf::netconf;
 use super::numbers::*;
 use super::wire::{Attributes, Raw, u16_at, u32_at};
 use fib::Prefix;
@@ -20,7 +21,9 @@ const MOST_HOPS: usize = 1024;
 /// What a message says.
 pub fn decode(raw: &Raw<'_>) -> Message {
     let action = match raw.kind {
-        RTM_DELLINK | RTM_DELADDR | RTM_DELNEIGH | RTM_DELROUTE | RTM_DELNEXTHOP => Action::Remove,
+        RTM_DELLINK | RTM_DELNETCONF | RTM_DELADDR | RTM_DELNEIGH | RTM_DELROUTE | RTM_DELNEXTHOP => {
+            Action::Remove
+        }
         _ if raw.flags & NLM_F_REPLACE != 0 => Action::Replace,
         _ if raw.flags & NLM_F_APPEND != 0 => Action::Append,
         _ => Action::Add,
@@ -32,6 +35,7 @@ pub fn decode(raw: &Raw<'_>) -> Message {
         NLMSG_ERROR => u32_at(raw.body, 0)
             .map(|errno| Message::Answer { sequence: raw.sequence, errno: (errno as i32).wrapping_neg() }),
         RTM_NEWLINK | RTM_DELLINK => link(raw.body).map(|link| Message::Link(action, link)),
+        RTM_NEWNETCONF | RTM_DELNETCONF => netconf(raw.body).map(|one| Message::Netconf(action, one)),
         RTM_NEWADDR | RTM_DELADDR => address(raw.body).map(|address| Message::Address(action, address)),
         RTM_NEWNEIGH | RTM_DELNEIGH => neighbour(raw.body).map(|one| Message::Neighbour(action, one)),
         RTM_NEWNEXTHOP | RTM_DELNEXTHOP => next_hop(raw.body).map(|hop| Message::NextHop(action, hop)),
@@ -111,6 +115,7 @@ fn link_kind(value: &[u8], link: &mut Link) {
             link.vlan_protocol =
                 of(5).and_then(|value| u16_at(value, 0)).map_or(ethernet::VLAN, u16::from_be);
         }
+        "macvlan" => link.macvlan_mode = of(1).and_then(|value| u32_at(value, 0)).unwrap_or(0),
         "vrf" => link.table = of(1).and_then(|value| u32_at(value, 0)),
         _ => {}
     }

@@ -1,5 +1,6 @@
 //! What the kernel or FRR says, as plain data.
 
+use super::netconf::Netconf;
 use fib::Prefix;
 use packet::wire::ethernet::Mac;
 use std::net::IpAddr;
@@ -14,6 +15,8 @@ pub const LOCAL_TABLE: u32 = 255;
 pub enum Message {
     /// About an interface.
     Link(Action, Link),
+    /// About what is set for an interface.
+    Netconf(Action, Netconf),
     /// About an address of the machine.
     Address(Action, Address),
     /// About a neighbour.
@@ -84,6 +87,8 @@ pub struct Link {
     pub vlan: Option<u16>,
     /// EtherType of the VLAN's tag, for a VLAN; else 0.
     pub vlan_protocol: u16,
+    /// How a macvlan shares the interface below: `MACVLAN_MODE_…` of linux/if_link.h; 0 of others.
+    pub macvlan_mode: u32,
     /// Routing table, for a VRF.
     pub table: Option<u32>,
 }

@@ -3,6 +3,7 @@
 pub mod decode;
 pub mod make;
 pub mod message;
+pub mod netconf;
 pub mod numbers;
 pub mod request;
 pub mod wire;
@@ -12,3 +13,4 @@ pub use message::{
     Action, Address, Hop, Hops, Kind, LOCAL_TABLE, Link, MAIN_TABLE, Message, Neighbour, NextHopObject,
     ObjectTarget, Route,
 };
+pub use netconf::{ALL, Netconf, Untold, untold};

@@ -16,6 +16,8 @@ const NESTED: u16 = 0x8000;
 pub enum Topic {
     /// Interfaces.
     Links,
+    /// What is set for them, by family.
+    Netconf,
     /// Addresses of the machine.
     Addresses,
     /// Neighbours.
@@ -30,8 +32,15 @@ pub enum Topic {
 
 impl Topic {
     /// All, in order: what others refer to comes first.
-    pub const ALL: [Topic; 6] =
-        [Topic::Links, Topic::Addresses, Topic::Neighbours, Topic::NextHops, Topic::Routes4, Topic::Routes6];
+    pub const ALL: [Topic; 7] = [
+        Topic::Links,
+        Topic::Netconf,
+        Topic::Addresses,
+        Topic::Neighbours,
+        Topic::NextHops,
+        Topic::Routes4,
+        Topic::Routes6,
+    ];
 }
 
 /// Asks for everything that there is of a topic.
@@ -39,6 +48,7 @@ pub fn dump(topic: Topic, sequence: u32) -> Vec<u8> {
     // The fixed part of each: only the family, in its first byte, says anything.
     let (kind, family, len) = match topic {
         Topic::Links => (RTM_GETLINK, 0, 16),
+        Topic::Netconf => (RTM_GETNETCONF, 0, 4),
         Topic::Addresses => (RTM_GETADDR, 0, 8),
         Topic::Neighbours => (RTM_GETNEIGH, 0, 12),
         Topic::NextHops => (RTM_GETNEXTHOP, 0, 8),
@@ -48,6 +58,15 @@ pub fn dump(topic: Topic, sequence: u32) -> Vec<u8> {
     let mut body = vec![0; len];
     body[0] = family;
     Builder::new(kind, REQUEST | DUMP, sequence, &body).bytes()
+}
+
+/// Asks for all interfaces without their counters, which take the kernel the longest.
+pub fn dump_links_briefly(sequence: u32) -> Vec<u8> {
+    /// `IFLA_EXT_MASK` and `RTEXT_FILTER_SKIP_STATS`.
+    const EXT_MASK: u16 = 29;
+    const SKIP_STATS: u32 = 1 << 3;
+    let message = Builder::new(RTM_GETLINK, REQUEST | DUMP, sequence, &[0; 16]);
+    message.with(EXT_MASK, &SKIP_STATS.to_ne_bytes()).bytes()
 }
 
 /// Asks the kernel to find out, or to confirm, the Ethernet address of a neighbour, as if it had a packet for it.
@@ -110,6 +129,14 @@ pub fn forward(index: u32) -> Vec<u8> {
     let mut body = [0; 16];
     body[4..8].copy_from_slice(&index.to_ne_bytes());
     Builder::new(RTM_SETLINK, REQUEST, 0, &body).with(NESTED | AF_SPEC, &family).bytes()
+}
+
+/// Asks what is set for an interface of IPv4: the kernel does not tell of changes that were made by [`forward`].
+pub fn ask_netconf(index: u32) -> Vec<u8> {
+    /// `NETCONFA_IFINDEX`.
+    const IFINDEX: u16 = 1;
+    let body = [AF_INET, 0, 0, 0];
+    Builder::new(RTM_GETNETCONF, REQUEST, 0, &body).with(IFINDEX, &index.to_ne_bytes()).bytes()
 }
 
 /// What may be changed about an interface.

@@ -4,6 +4,7 @@
 //! it comes back: a number in an adjacency never means another VLAN.
 
 use super::Near;
+use super::settings::{Above, settings};
 use crate::kernel::Model;
 use crate::netlink::Link;
 use fib::{Interface, InterfaceMap, Interfaces, Prefix, Tags, Vrf};
@@ -196,13 +197,15 @@ impl Places {
         let twins = &self.twins;
         self.held.retain(|_, one| twins.get(usize::from(one.port)).is_some_and(|twin| *twin != 0));
         let gone = self.update_vrfs(kernel);
-        let all = (0..).zip(&self.links).map(|(number, index)| self.interface(kernel, number, *index));
+        let above = Above::of(kernel);
+        let all =
+            (0..).zip(&self.links).map(|(number, index)| self.interface(kernel, &above, number, *index));
         self.news = Some(all.collect());
         self.note_fresh(kernel);
         gone
     }
 
-    /// VLANs on ports and VRFs of ports that are new: Linux is to forward what it gets there.
+    /// VLANs and macvlans on ports and VRFs of ports that are new: Linux is to forward what it gets there.
     pub fn take_fresh(&mut self) -> Vec<u32> {
         std::mem::take(&mut self.fresh)
     }
@@ -212,7 +215,9 @@ impl Places {
         let vrfs =
             masters.filter(|master| kernel.links.get(*master).is_some_and(|link| link.table.is_some()));
         let vlans = self.ports.keys().copied().filter(|index| !self.twins.contains(index));
-        let now: BTreeSet<u32> = vlans.chain(vrfs).collect();
+        let on_ours = |link: &Link| link.kind == "macvlan" && self.ports.contains_key(&link.below);
+        let macvlans = kernel.links.iter().filter(|(_, link)| on_ours(link)).map(|(index, _)| index);
+        let now: BTreeSet<u32> = vlans.chain(vrfs).chain(macvlans).collect();
         self.fresh.extend(now.difference(&self.seen));
         self.seen = now;
     }
@@ -249,7 +254,7 @@ impl Places {
         Some(number)
     }
 
-    fn interface(&self, kernel: &Model, number: u16, index: u32) -> Option<Interface> {
+    fn interface(&self, kernel: &Model, above: &Above<'_>, number: u16, index: u32) -> Option<Interface> {
         let table = self.table.as_ref()?;
         let Some(link) = kernel.links.get(index) else { return self.held.get(&number).cloned() };
         let port = *self.port_of.get(usize::from(number))?;
@@ -263,6 +268,7 @@ impl Places {
             mac: link.mac?,
             mtu: link.mtu,
             up: link.up,
+            settings: settings(kernel, link, above),
             vrf: vrf.map(|state| state.vrf.clone()),
             counts: table.counts_of(number),
         })

@@ -19,13 +19,14 @@ mod groups;
 mod interfaces;
 mod paths;
 mod routes;
+mod settings;
 mod tables;
 mod vrfs;
 
 use crate::kernel::Model;
 use crate::netlink::{LOCAL_TABLE, Link, MAIN_TABLE};
 use epoch::Reader;
-use fib::{Address, Adjacencies, NextHop, Prefix, RouteTable, Vrf};
+use fib::{Address, Adjacencies, Family, NextHop, Prefix, RouteTable, Vrf};
 use groups::{AllSets, Wanted};
 use interfaces::{Places, VrfState};
 use paths::View;
@@ -318,15 +319,20 @@ impl Publisher {
             return self.all_links(kernel);
         }
         let mut news = LinkNews::None;
-        for index in kernel.links.take_changed() {
-            let new = kernel.links.get(index).map(LinkState::from);
+        let mut changed = kernel.links.take_changed();
+        changed.extend(kernel.untold.take_changed());
+        if !kernel.netconf.take_changed().is_empty() {
+            news = LinkNews::Names;
+        }
+        for index in changed {
+            let new = kernel.links.get(index).map(|link| LinkState::of(kernel, link));
             let old = match new {
                 Some(new) => self.links.insert(index, new),
                 None => self.links.remove(&index),
             };
-            // Which routes are narrower than their link depends on its MTU.
+            // Which routes are narrower than their link depends on its MTUs.
             let usable = |state: Option<LinkState>| {
-                state.map(|state| (state.up, state.carrier, state.mtu, state.place))
+                state.map(|state| (state.up, state.carrier, state.mtus, state.place))
             };
             if usable(old) != usable(new) {
                 return self.all_links(kernel);
@@ -339,7 +345,9 @@ impl Publisher {
     /// Takes note of all interfaces as they are.
     fn all_links(&mut self, kernel: &mut Model) -> LinkNews {
         kernel.links.take_changed();
-        self.links = kernel.links.iter().map(|(index, link)| (index, link.into())).collect();
+        kernel.untold.take_changed();
+        kernel.netconf.take_changed();
+        self.links = kernel.links.iter().map(|(index, link)| (index, LinkState::of(kernel, link))).collect();
         LinkNews::Usable
     }
 }
@@ -373,7 +381,11 @@ impl<A: paths::In> Half<'_, A> {
     fn links(&self, view: &View<'_>) {
         let ports = &view.places.links;
         let mtu = |(number, link): (u16, &u32)| {
-            let mtu = view.kernel.links.get(*link).map(|link| link.mtu).or(view.places.held_mtu(number));
+            let of = |link: &Link| match A::FAMILY {
+                Family::Ipv4 => link.mtu,
+                Family::Ipv6 => settings::mtu6(view.kernel, link),
+            };
+            let mtu = view.kernel.links.get(*link).map(of).or(view.places.held_mtu(number));
             mtu.map_or(u16::MAX, |mtu| mtu.min(0xffff) as u16)
         };
         // There are fewer than 2^16.
@@ -405,15 +417,17 @@ struct LinkState {
     up: bool,
     carrier: bool,
     mac: Option<[u8; 6]>,
-    mtu: u32,
+    /// Of IPv4 and IPv6.
+    mtus: [u32; 2],
     /// What it is in or on, its VLAN number and protocol, and its table if it is a VRF.
     place: (u32, u32, Option<u16>, u16, Option<u32>),
 }
 
-impl From<&Link> for LinkState {
-    fn from(link: &Link) -> LinkState {
+impl LinkState {
+    fn of(kernel: &Model, link: &Link) -> LinkState {
         let place = (link.master, link.below, link.vlan, link.vlan_protocol, link.table);
-        LinkState { up: link.up, carrier: link.carrier, mac: link.mac, mtu: link.mtu, place }
+        let mtus = [link.mtu, settings::mtu6(kernel, link)];
+        LinkState { up: link.up, carrier: link.carrier, mac: link.mac, mtus, place }
     }
 }
 

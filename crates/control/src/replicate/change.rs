@@ -69,7 +69,8 @@ impl Topic {
     pub fn since(self) -> u8 {
         match self {
             Topic::Routes(_) | Topic::Adjacencies(_) => 1,
-            Topic::Interfaces | Topic::Vrf(..) => 2,
+            // Those of version 2 had no settings: halves that speak it do without.
+            Topic::Interfaces | Topic::Vrf(..) => 3,
         }
     }
 }

@@ -3,9 +3,9 @@
 use super::wire::{Cursor, ProtocolError, Writer};
 
 /// The version that is spoken here.
-pub const VERSION: u8 = 2;
-/// The oldest version that is understood here: the one before.
-pub const OLDEST: u8 = VERSION - 1;
+pub const VERSION: u8 = 3;
+/// The oldest version that is understood here.
+pub const OLDEST: u8 = 1;
 /// Kinds from here on are left alone by whoever does not know them: what a later version may say to an earlier one.
 pub const OPTIONAL: u8 = 0x80;
 /// What a hello begins with.

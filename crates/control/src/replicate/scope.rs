@@ -174,11 +174,11 @@ impl Scope {
 
     fn change(&self, interfaces: &Interfaces, named: Named) -> Result<InterfaceChange, ProtocolError> {
         let Named { number, port, tags, now } = named;
-        let of = |Described { name, mac, mtu, up, vrf }| {
+        let of = |Described { name, mac, mtu, up, vrf, settings }| {
             let find =
                 |table| self.vrfs.get(&table).ok_or(ProtocolError::Malformed("the VRF of an interface"));
             let (vrf, counts) = (vrf.map(find).transpose()?.cloned(), interfaces.counts_of(number));
-            Ok(Interface { name, port, tags, mac, mtu, up, vrf, counts })
+            Ok(Interface { name, port, tags, mac, mtu, up, settings, vrf, counts })
         };
         Ok(InterfaceChange { number, port, tags, now: now.map(of).transpose()? })
     }

@@ -56,7 +56,17 @@ impl Control {
                     let vrf = table.map(|table| self.vrf(table).unwrap_or_else(|| new(table)));
                     let (name, port) = (format!("i{number}"), number % 2);
                     let (tags, counts) = (tags.unwrap_or_default(), interfaces(&self.tables).counts());
-                    Interface { name, port, tags, mac: [2; 6], mtu, up: mtu > 1280, vrf, counts }
+                    Interface {
+                        name,
+                        port,
+                        tags,
+                        mac: [2; 6],
+                        mtu,
+                        up: mtu > 1280,
+                        settings: fib::InterfaceSettings::default(),
+                        vrf,
+                        counts,
+                    }
                 });
                 let mut list = self.list();
                 list[usize::from(*number)] = interface;

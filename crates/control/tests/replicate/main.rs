@@ -135,7 +135,17 @@ fn frames_never_get_tags_that_are_not_meant() {
         let all = interfaces(of);
         let tags = Tags::NONE.then(Tags::CUSTOMER, id).unwrap();
         let (name, counts) = (format!("v{id}"), all.counts_of(9));
-        let one = Interface { name, port: 1, tags, mac: [2; 6], mtu: 1500, up: true, vrf: None, counts };
+        let one = Interface {
+            name,
+            port: 1,
+            tags,
+            mac: [2; 6],
+            mtu: 1500,
+            up: true,
+            settings: fib::InterfaceSettings::default(),
+            vrf: None,
+            counts,
+        };
         all.change(vec![fib::InterfaceChange { number: 9, port: 1, tags, now: Some(one) }]);
         let hop = NextHop { gateway: Some([10, 0, 0, 2].into()), port: 9 };
         let adjacency = Adjacency::tagged([4, 0, 0, 0, 0, id as u8], [2; 6], 9, 1);

@@ -16,14 +16,16 @@
 //! One push input; seven push outputs:
 //! - 0 and 1: IPv4 and IPv6 to the interface's address, the network header at offset 14 plus 4 for one tag;
 //! - 2 and 3: the same with two tags;
-//! - 4: everything else for a known interface: ARP, multicast, IPv6 with hop-by-hop options or from link-local addresses;
-//!   and everything as long as nobody has told of any interface;
+//! - 4: everything else for a known interface: ARP, multicast, IPv6 with hop-by-hop options or from link-local addresses,
+//!   packets of a family that Linux does not forward on the interface; and everything as long as nobody has told of any
+//!   interface;
 //! - 5 and 6: IPv4 as at 0 and 2 whose header is not one of version 4 without options.
 //!
 //! # Handlers
 //! | name | | |
 //! |---|---|---|
 //! | `table` | r | the VLANs of the port, a line each: number, name, tags, address, MTU, `up` or `down`, VRF or `-`, table or `-`, frames and bytes received, the same sent |
+//! | `port` | r | the port itself: name, address, MTU, `up` or `down` as it is set; empty as long as nobody has told of it |
 //! | `vrf` | r | the VRF of the port itself, and its table; empty without one |
 //!
 //! # Losses
@@ -44,7 +46,7 @@
 //! ```
 
 use crate::ip::interfaces;
-use fib::{Interface, InterfaceMap, Interfaces, Tags};
+use fib::{Interface, InterfaceMap, InterfaceSettings, Interfaces, Tags};
 use graph::{
     ArgError, Args, Class, ConfigErrors, Configure, Cx, Element, FromArg, Handlers, LocalCx, Loss, Out, Spec,
     Text, Way,
@@ -153,6 +155,13 @@ impl Class for FindInterface {
 
     fn handlers(h: &mut Handlers<FindInterface>) {
         h.read("table", FindInterface::table);
+        h.read("port", |f| {
+            let text = |one: &Interface| {
+                let state = if one.up { "up" } else { "down" };
+                format!("{} {} {} {state}", one.name, ethernet::text(&one.mac), one.mtu)
+            };
+            f.interfaces.with(|map| map.get(f.port.into()).map(text)).unwrap_or_default()
+        });
         h.read("vrf", |f| {
             let text = |map: &InterfaceMap| {
                 Some(map.vrf(f.port.into())?).map(|vrf| format!("{} {}", vrf.name, vrf.table))
@@ -172,7 +181,8 @@ fn with(interfaces: &Interfaces, given: Vec<InterfaceArg>) -> Vec<Option<Interfa
     interfaces.with(|map| map.iter().for_each(|(number, one)| put(number as usize, one.clone())));
     for InterfaceArg { number, name, port, tags: TagsArg(tags), mac } in given {
         let counts = interfaces.counts();
-        let one = Interface { name, port, tags, mac, mtu: 0, up: true, vrf: None, counts };
+        let settings = InterfaceSettings::default();
+        let one = Interface { name, port, tags, mac, mtu: 0, up: true, settings, vrf: None, counts };
         put(number.into(), one);
     }
     all
@@ -229,21 +239,25 @@ pub(super) fn interface_of(port: u16, frame: &[u8], map: &InterfaceMap) -> Optio
 
 /// Where a frame goes whose EtherType is at this offset.
 #[inline]
-fn sort(frame: &[u8], at: usize, mac: &Mac) -> Way {
+fn sort(frame: &[u8], at: usize, interface: &Interface) -> Way {
     let Some(&[a, b]) = frame.get(at..).and_then(|rest| rest.first_chunk()) else { return Way::Lost(SHORT) };
     let first = match at - ETHERTYPE {
         TAG_LEN => 0,
         Tags::MOST_BYTES => 2,
         _ => return OTHERS,
     };
-    if frame.first_chunk() != Some(mac) {
+    let settings = &interface.settings;
+    let is_ours = |to: &Mac| *to == interface.mac || settings.has_virtual_mac(to);
+    if !frame.first_chunk().is_some_and(is_ours) {
         return OTHERS;
     }
     let packet = frame.get(at + 2..).unwrap_or_default();
     match u16::from_be_bytes([a, b]) {
+        ethernet::IPV4 if settings.linux4 => OTHERS,
         ethernet::IPV4 if packet.first() == Some(&ipv4::PLAIN) => Way::Port(first),
         // Behind the others: 5 with one tag, 6 with two.
         ethernet::IPV4 => Way::Port(5 + first / 2),
+        ethernet::IPV6 if settings.linux6 => OTHERS,
         ethernet::IPV6 if is_for_linux(packet) => OTHERS,
         ethernet::IPV6 => Way::Port(first + 1),
         _ => OTHERS,
@@ -251,7 +265,7 @@ fn sort(frame: &[u8], at: usize, mac: &Mac) -> Way {
 }
 
 /// With hop-by-hop options, or from an address that means something on its own link only.
-fn is_for_linux(packet: &[u8]) -> bool {
+pub(super) fn is_for_linux(packet: &[u8]) -> bool {
     let Some(head) = packet.first_chunk::<{ ipv6::HEADER_LEN }>() else { return false };
     head[6] == ipv6::HOP_BY_HOP || (head[8] == 0xfe && head[9] & 0xc0 == 0x80)
 }
@@ -273,7 +287,7 @@ impl Element for LocalFindInterface {
                 return Way::Lost(DOWN);
             }
             packet.set_next_hop(number);
-            sort(packet.data(), at, &interface.mac)
+            sort(packet.data(), at, interface)
         });
     }
 }
@@ -339,6 +353,7 @@ mod tests {
                      3 eth1.7 ad:7 02-00-00-00-00-01 0 up - - 1 38 0 0\n\
                      4 eth1.7.5 ad:7.5 02-00-00-00-00-01 0 up - - 4 192 0 0\n";
         assert_eq!(lab.0.read("v.table"), table);
+        assert_eq!(lab.0.read("v.port"), "eth1 02-00-00-00-00-01 0 up");
         lab.end();
     }
 

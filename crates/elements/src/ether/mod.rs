@@ -23,6 +23,7 @@ mod mark_mac_header;
 mod neighbour_map;
 mod neighbour_table;
 mod neighbours;
+mod port_input;
 mod resolver;
 mod rewrite;
 mod waiting;
@@ -44,6 +45,7 @@ pub use ip6_adjacency_rewrite::IP6AdjacencyRewrite;
 pub use ip6_nd_advertiser::IP6NDAdvertiser;
 pub use ip6_nd_solicitor::IP6NDSolicitor;
 pub use mark_mac_header::MarkMACHeader;
+pub use port_input::PortInput;
 
 /// The classes of this layer.
 pub(crate) static CLASSES: &[&dyn AnyClass] = &[
@@ -62,4 +64,5 @@ pub(crate) static CLASSES: &[&dyn AnyClass] = &[
     &of::<IP6NDAdvertiser>(),
     &of::<IP6NDSolicitor>(),
     &of::<MarkMACHeader>(),
+    &of::<PortInput>(),
 ];

@@ -9,8 +9,8 @@
 //! - `INTERFACES`: a name, as that of the lookup: sources of packets of interfaces in a VRF are looked up there. Without
 //!   `PORT` packets come from the interface that `FindInterface` has noted on each.
 //! - `MODE`: `strict` = the best route to the source leads out of `PORT`, if it is one with several ways any of them;
-//!   `loose` = there is a route to the source, perhaps the default one, that is no black hole; `off` = all packets pass. Default
-//!   `strict`.
+//!   `loose` = there is a route to the source, perhaps the default one, that is no black hole; `linux` = what Linux has set for
+//!   the interface (`rp_filter`); `off` = all packets pass. Default `strict`.
 //! - `NOWHERE`: a port number that stands for no route where a route names it without a gateway, and in strict mode for
 //!   other ports where there is one: in the tables of `routebricks router`, 4294967295.
 //!
@@ -23,7 +23,7 @@
 //! # Handlers
 //! | name | | |
 //! |---|---|---|
-//! | `mode` | rw | `strict`, `loose` or `off`, as the argument |
+//! | `mode` | rw | `strict`, `loose`, `linux` or `off`, as the argument |
 //!
 //! # Losses
 //! - `no_header`: the IP header is not marked, or cut short.
@@ -134,7 +134,10 @@ mod tests {
             lab.run();
             assert_eq!((mode, lab.kept("k").len()), (mode, passed));
         }
-        assert_eq!(lab.0.write("check.mode", "tight"), Err("expected strict, loose or off".to_owned()));
+        assert_eq!(
+            lab.0.write("check.mode", "tight"),
+            Err("expected strict, loose, linux or off".to_owned())
+        );
         assert_eq!(lab.0.write("other.mode", "off"), Ok(()));
         let error = lab.0.write("other.mode", "strict").unwrap_err();
         assert!(error.contains("MODE strict needs PORT"), "{error}");
@@ -150,6 +153,6 @@ mod tests {
         };
         assert!(error("rt").contains("MODE strict needs PORT"));
         assert!(error("c, PORT 0").contains("not an element that looks up IPv4 routes"));
-        assert!(error("rt, MODE tight").contains("expected strict, loose or off"));
+        assert!(error("rt, MODE tight").contains("expected strict, loose, linux or off"));
     }
 }

@@ -1,7 +1,8 @@
 //! What `CheckReversePath` and `CheckIP6ReversePath` have in common: everything but the address.
 
 use super::scope::{Scope, interfaces};
-use fib::{Adjacencies, Adjacency, Forwarding, InVrf, NextHop, NextHopId, RouteTable};
+use epoch::Reader;
+use fib::{Adjacencies, Adjacency, Forwarding, InVrf, NextHop, NextHopId, RouteTable, SourceCheck};
 use graph::{
     ArgError, Args, Class, ConfigErrors, Configure, Cx, Element, FromArg, Handlers, Initialize, LocalCx,
     Loss, NodeId, Out, Span, Spec, Text, Way, value,
@@ -36,11 +37,18 @@ enum Mode {
     Off,
     Loose,
     Strict,
+    /// As Linux has it set for the interface of each packet.
+    Linux,
 }
 
 impl Mode {
-    const ALL: [(Mode, &'static str); 3] =
-        [(Mode::Off, "off"), (Mode::Loose, "loose"), (Mode::Strict, "strict")];
+    const ALL: [(Mode, &'static str); 4] =
+        [(Mode::Off, "off"), (Mode::Loose, "loose"), (Mode::Strict, "strict"), (Mode::Linux, "linux")];
+
+    /// True if it must be known where packets come from.
+    fn needs_port(self) -> bool {
+        matches!(self, Mode::Strict | Mode::Linux)
+    }
 
     fn name(self) -> &'static str {
         Mode::ALL[self as usize].1
@@ -50,7 +58,7 @@ impl Mode {
 impl FromArg for Mode {
     fn from_arg(arg: &Text) -> Result<Mode, ArgError> {
         let found = Mode::ALL.iter().find(|(_, name)| *name == arg.text.trim());
-        found.map(|(mode, _)| *mode).ok_or_else(|| ArgError::new("expected strict, loose or off"))
+        found.map(|(mode, _)| *mode).ok_or_else(|| ArgError::new("expected strict, loose, linux or off"))
     }
 
     fn placeholder() -> Mode {
@@ -108,7 +116,7 @@ impl<S: Source> Class for ReversePath<S> {
         let mode = args.keyword("MODE", Mode::Strict);
         let port: Option<u16> = args.keyword_if_given("PORT");
         let scope = interfaces(args, cx).map(|interfaces| Scope::new(interfaces, port));
-        if mode == Mode::Strict && port.is_none() && scope.is_none() {
+        if mode.needs_port() && port.is_none() && scope.is_none() {
             args.error("LOOKUP", NEEDS_PORT);
         }
         let nowhere = args.keyword_if_given("NOWHERE");
@@ -143,8 +151,8 @@ impl<S: Source> Class for ReversePath<S> {
     fn handlers(h: &mut Handlers<ReversePath<S>>) {
         h.read("mode", |check| check.mode.get().name().to_owned());
         h.write("mode", |check, text, _| {
-            let mode = value(text)?;
-            if mode == Mode::Strict && check.port.is_none() && check.scope.is_none() {
+            let mode: Mode = value(text)?;
+            if mode.needs_port() && check.port.is_none() && check.scope.is_none() {
                 return Err(NEEDS_PORT.to_owned());
             }
             check.mode.set(mode);
@@ -167,7 +175,7 @@ impl<S: Source> ReversePath<S> {
         let Some(hop) = hops.get(number.index()) else { return false };
         let is_nowhere = self.nowhere == Some(hop.port);
         match (mode, adjacency.output) {
-            (Mode::Off, _) => true,
+            (Mode::Off | Mode::Linux, _) => true,
             (_, Adjacency::LOST) => false,
             (Mode::Loose, _) => !is_nowhere || hop.gateway.is_some(),
             (Mode::Strict, Adjacency::GROUP) => forwarding.members(bits).is_none_or(|members| {
@@ -183,11 +191,34 @@ impl<S: Source> ReversePath<S> {
     }
 }
 
+impl<S: Source> ReversePath<S> {
+    /// The mode for packets of an interface.
+    fn mode_of(&self, mode: Mode, reader: &Reader, interface: u32) -> Mode {
+        if mode != Mode::Linux {
+            return mode;
+        }
+        match self.scope.as_ref().map_or(SourceCheck::Off, |scope| scope.source_check(reader, interface)) {
+            SourceCheck::Off => Mode::Off,
+            SourceCheck::Strict => Mode::Strict,
+            SourceCheck::Loose => Mode::Loose,
+        }
+    }
+
+    /// True if nothing is checked now.
+    fn is_idle(&self, mode: Mode, reader: &Reader) -> bool {
+        match mode {
+            Mode::Off => true,
+            Mode::Linux => !self.scope.as_ref().is_some_and(|scope| scope.checks_sources(reader)),
+            _ => false,
+        }
+    }
+}
+
 impl<S: Source> Element for LocalReversePath<S> {
     fn push(&mut self, _: usize, mut batch: Batch, cx: &Cx<'_>, out: &mut Out<'_>) {
         let n = batch.len();
         let mode = self.shared.mode.get();
-        if mode == Mode::Off {
+        if self.shared.is_idle(mode, cx.reader) {
             return out.emit(0, batch);
         }
         let Some(routes) = self.shared.routes.get() else {
@@ -214,8 +245,9 @@ impl<S: Source> Element for LocalReversePath<S> {
         for ((number, way), packet) in self.hops.iter().zip(self.ways.iter_mut()).zip(batch.iter()) {
             let from = scope.map_or(port, |scope| scope.interface(packet));
             if (*number, Some(from)) != (last.0, last.1) {
+                let mode = self.shared.mode_of(mode, cx.reader, from);
                 let accepts = |number| self.shared.accepts(mode, number, from, known);
-                last = (*number, Some(from), number.is_some_and(accepts));
+                last = (*number, Some(from), mode == Mode::Off || number.is_some_and(accepts));
             }
             if matches!(way, Way::Port(_)) && !last.2 {
                 *way = Way::Lost(REVERSE_PATH);

@@ -126,6 +126,7 @@ mod tests {
                 mac: [2, 0, 0, 0, 0, 1],
                 mtu: 0,
                 up: true,
+                settings: fib::InterfaceSettings::default(),
                 vrf,
                 counts: all.counts(),
             })

@@ -2,7 +2,7 @@
 //! came in by.
 
 use epoch::Reader;
-use fib::{InVrf, InterfaceMap, Interfaces, NextHopId, RouteTable, Vrf};
+use fib::{InVrf, InterfaceMap, Interfaces, NextHopId, RouteTable, SourceCheck, Vrf};
 use graph::{Args, Configure};
 use packet::{Batch, Packet};
 use std::ops::Range;
@@ -36,6 +36,17 @@ impl Scope {
     #[inline]
     pub fn has_vrfs(&self, reader: &Reader) -> bool {
         self.interfaces.read(reader).has_vrfs()
+    }
+
+    /// False if Linux checks sources on none of the interfaces.
+    #[inline]
+    pub fn checks_sources(&self, reader: &Reader) -> bool {
+        self.interfaces.read(reader).checks_sources()
+    }
+
+    /// What Linux checks of sources on an interface.
+    pub fn source_check(&self, reader: &Reader, interface: u32) -> SourceCheck {
+        self.interfaces.read(reader).get(interface).map_or(SourceCheck::Off, |one| one.settings.sources)
     }
 
     /// The number of the interface that a packet came in by.
@@ -185,6 +196,7 @@ mod tests {
                 mac: [2, 0, 0, 0, 0, 1],
                 mtu: 0,
                 up: true,
+                settings: fib::InterfaceSettings::default(),
                 vrf: vrf.cloned(),
                 counts,
             })

@@ -117,13 +117,24 @@ impl Interfaces {
 
 #[cfg(test)]
 mod tests {
+    use super::super::InterfaceSettings;
     use super::*;
     use std::sync::Mutex;
 
     fn interface(all: &Interfaces, port: u16, id: u16, vrf: Option<&Arc<Vrf>>) -> Option<Interface> {
         let tags = Tags::NONE.then(Tags::CUSTOMER, id).unwrap_or_default();
         let (name, counts) = (format!("{port}.{id}"), all.counts_of(id));
-        Some(Interface { name, port, tags, mac: [2; 6], mtu: 1500, up: true, vrf: vrf.cloned(), counts })
+        Some(Interface {
+            name,
+            port,
+            tags,
+            mac: [2; 6],
+            mtu: 1500,
+            up: true,
+            settings: InterfaceSettings::default(),
+            vrf: vrf.cloned(),
+            counts,
+        })
     }
 
     #[test]

@@ -8,7 +8,7 @@ use super::{Done, Output, Workers, failed};
 use crate::api::Server;
 use crate::config::{Configuration, Reported};
 use crate::linux::apart::Task;
-use crate::linux::{self, ControlSide, Mode, Namespaces, Port, ReversePath, Twins, keeper};
+use crate::linux::{self, ControlSide, Mirror, Mode, Namespaces, Port, ReversePath, Twins, keeper};
 use crate::run::{ROUTER_BURST, RunOptions, Service};
 use crate::toml_file::repeated;
 use clap::Args;
@@ -154,6 +154,7 @@ pub fn router(args: &RouterArgs) -> Done {
     let serve = |router: &Arc<graph::Router>| {
         options.service.status("reading the kernel's routes");
         let (numbers, cables) = twins.hand_over().map_err(|e| format!("cannot make the twins: {e}"))?;
+        let mirror = Mirror::start(&namespaces, &ports, &numbers).map_err(|e| format!("the twins: {e}"))?;
         let task = Task {
             router: i32::try_from(std::process::id()).unwrap_or(0),
             private: namespaces.private_file(),
@@ -170,7 +171,7 @@ pub fn router(args: &RouterArgs) -> Done {
             .map_err(|e| format!("SIGHUP: {e}"))?;
         // Devices are closed by this thread, where the ports are: elsewhere drivers would not find them.
         namespaces.enter_private().map_err(|e| e.to_string())?;
-        Ok((server, http, control, reload))
+        Ok((server, http, control, reload, mirror))
     };
     // Devices are opened where the ports are.
     namespaces.enter_private().map_err(failed)?;

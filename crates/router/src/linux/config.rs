@@ -5,10 +5,6 @@ use super::twins::Port;
 use graph::Router;
 use std::fmt::Write;
 
-/// What goes to the IPv4 path, which has no options; then what Linux gets of IPv6: with hop-by-hop options, and from addresses
-/// that mean something on their own link only; then the IPv6 path.
-const CLASSES: [&str; 4] = ["12/0800 14/45", "12/86dd 20/00", "12/86dd 22/fe80%ffc0", "12/86dd"];
-
 /// Addresses that no packet may come from (RFC 1812 §5.3.7): this network, loopback, multicast, broadcast.
 const MARTIANS: &str = "0.0.0.0/8 127.0.0.0/8 224.0.0.0/4 255.255.255.255";
 /// Unspecified, loopback, IPv4 addresses (RFC 4942 §2.2), multicast.
@@ -182,8 +178,7 @@ pub fn lookup(
     extras: Extras,
     (rewrite, outputs): (&str, usize),
 ) -> String {
-    let mac = port.mac.map(|byte| format!("{byte:02x}")).concat();
-    let patterns = CLASSES.map(|pattern| format!("0/{mac} {pattern}")).join(", ");
+    let mac = port.mac.map(|byte| format!("{byte:x}")).join(":");
     let from = format!("INTERFACES main, PORT {number}");
     let [name4, name6, with_options, ..] = CHECKS;
     let check4 = extras.check(["CheckReversePath", name4, "rt", "main"], i, &from);
@@ -198,16 +193,16 @@ pub fn lookup(
     let rewrite = format!("{rewrite}UNRESOLVED {outputs}, EXPIRED {outputs}, TOO_LONG");
     let (punt, long) = (outputs, outputs + 1);
     let text = format!(
-        "\n// From {name}. The classifier lets IPv4 and IPv6 to the port's own address pass.\n\
-         in{i} -> class{i} :: Classifier({patterns}, 12/8100, 12/88a8, 0/{mac} 12/0800, -);\n\
+        "\n// From {name}: IPv4, IPv6, IPv4 whose sources Linux checks, VLANs, what is Linux's, and IPv4 with options.\n\
+         in{i} -> class{i} :: PortInput(PORT {number}, INTERFACES main, ADDRESS {mac});\n\
          class{i}[0] -> CheckIPHeader(BADSRC {MARTIANS}, OFFSET 14)\n\
          {check4}{count4}\x20 -> rt{i} :: DirectIPLookup(TABLE main, ONE_OUTPUT true, {structure4}{from}){back4}\n\
          \x20 -> next{i} :: AdjacencyRewrite(rt{i}, ADJACENCIES main, INTERFACES main, {rewrite} {long});\n\
          next{i}[{long}] -> cut{i} :: IPFragmenter(ADJACENCIES main) -> next{i};\n\
-         class{i}[1], class{i}[2], class{i}[7] -> punt{i};\n\
-         class{i}[6] -> CheckIPHeader(BADSRC {MARTIANS}, OFFSET 14)\n\
+         class{i}[4] -> punt{i};\n\
+         class{i}[5] -> CheckIPHeader(BADSRC {MARTIANS}, OFFSET 14)\n\
          {check_options}\x20 -> punt{i};\n\
-         class{i}[3] -> CheckIP6Header(BADSRC {MARTIANS6}, OFFSET 14)\n\
+         class{i}[1] -> CheckIP6Header(BADSRC {MARTIANS6}, OFFSET 14)\n\
          {check6}{count6}\x20 -> rt6_{i} :: LookupIP6Route(TABLE main, ONE_OUTPUT true, {structure6}{from}){back6}\n\
          \x20 -> next6_{i} :: IP6AdjacencyRewrite(rt6_{i}, ADJACENCIES main6, INTERFACES main, {rewrite} {punt});\n\
          next{i}[{punt}], next6_{i}[{punt}], cut{i}[1]{diverted4}{diverted6} -> punt{i};\n",
@@ -226,20 +221,23 @@ fn tagged_lookup((i, number): (usize, usize), port: &Port, extras: Extras) -> St
     let [.., of4, of6] = COUNTERS;
     let count4 = extras.count(["RouteCounter", of4, "vrt"], i, "INTERFACES main");
     let count6 = extras.count(["IP6RouteCounter", of6, "vrt6_"], i, "INTERFACES main");
-    let [first4, first6] = match extras {
-        Extras { sources: Some(_), .. } => [name4, name6],
-        Extras { counts: true, .. } => [of4, of6],
-        _ => ["vrt", "vrt6_"],
+    let first6 = match extras {
+        Extras { sources: Some(_), .. } => name6,
+        Extras { counts: true, .. } => of6,
+        _ => "vrt6_",
     };
+    let nowhere = control::PUNT;
     let from = format!("PORT {number}, INTERFACES main");
     let [back4, diverted4] = extras.redirects(&format!("vback{i}"), "main", &from);
     let [back6, diverted6] = extras.redirects(&format!("vback6_{i}"), "main6", &from);
     format!(
         "// Of VLANs on {name}: with one tag, with two.\n\
-         class{i}[4], class{i}[5] -> vlan{i} :: FindInterface(PORT {number}, INTERFACES main);\n\
+         class{i}[3] -> vlan{i} :: FindInterface(PORT {number}, INTERFACES main);\n\
          vlan{i}[0] -> CheckIPHeader(BADSRC {MARTIANS}, OFFSET 18)\n\
+         \x20 -> source{i} :: CheckReversePath(vrt{i}, ADJACENCIES main, INTERFACES main, MODE linux, NOWHERE {nowhere})\n\
          {check4}{count4}\x20 -> vrt{i} :: DirectIPLookup(TABLE main, ONE_OUTPUT true, INTERFACES main){back4} -> next{i};\n\
-         vlan{i}[2] -> CheckIPHeader(BADSRC {MARTIANS}, OFFSET 22) -> {first4}{i};\n\
+         vlan{i}[2] -> CheckIPHeader(BADSRC {MARTIANS}, OFFSET 22) -> source{i};\n\
+         class{i}[2] -> CheckIPHeader(BADSRC {MARTIANS}, OFFSET 14) -> source{i};\n\
          vlan{i}[1] -> CheckIP6Header(BADSRC {MARTIANS6}, OFFSET 18)\n\
          {check6}{count6}\x20 -> vrt6_{i} :: LookupIP6Route(TABLE main, ONE_OUTPUT true, INTERFACES main){back6} -> next6_{i};\n\
          vlan{i}[3] -> CheckIP6Header(BADSRC {MARTIANS6}, OFFSET 22) -> {first6}{i};\n\
@@ -275,7 +273,8 @@ mod tests {
             let expected = if sources.is_some() { CHECKS.len() } else { 0 };
             assert_eq!(
                 (count("CheckReversePath(") + count("CheckIP6ReversePath("), sources),
-                (2 * expected, sources)
+                // Beside these, one for what Linux checks.
+                (2 * (expected + 1), sources)
             );
             assert_eq!(count("DivertReturning("), if redirects { 8 } else { 0 });
             assert_eq!(count(":: RouteCounter(") + count(":: IP6RouteCounter("), if counts { 8 } else { 0 });

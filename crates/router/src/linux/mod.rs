@@ -9,8 +9,10 @@
 pub mod apart;
 mod config;
 mod control_side;
+mod forwarding;
 pub mod keeper;
 mod lookup;
+mod mirror;
 mod namespaces;
 mod supervise;
 mod twins;
@@ -20,6 +22,7 @@ pub use control_side::{ControlSide, Mode};
 pub use lookup::Lookup;
 #[cfg(test)]
 pub use lookup::Wanted;
+pub use mirror::Mirror;
 pub use namespaces::Namespaces;
 pub use twins::{Port, Twins, hand_over, take_back};
 

@@ -1,14 +1,13 @@
 //! Ports taken from Linux, and their twins given to it.
 
-use super::Namespaces;
 use super::keeper::{Kept, give_back};
+use super::{Namespaces, forwarding};
 use ::io::say;
 use control::Cables;
 use control::link::{add_address, addresses, change, link};
 use control::netlink::request::LinkChange;
 use control::netlink::{Address, Link};
 use control::offload::{Offload, offloads, set_offloads};
-use std::fs;
 use std::io;
 use std::net::IpAddr;
 use std::ops::Deref;
@@ -176,11 +175,8 @@ pub fn hand_over(namespaces: &Namespaces, ports: &[Port]) -> io::Result<Vec<u32>
     }
     namespaces.enter_caller()?;
     let mut numbers = Vec::new();
+    forwarding::switch_on(ports.iter().map(|port| port.name.as_str()));
     for port in ports {
-        // Linux forwards IPv6 between any interfaces or none. A kernel without it does not.
-        for which in [format!("ipv4/conf/{}", port.name), "ipv6/conf/all".to_owned()] {
-            let _ = fs::write(format!("/proc/sys/net/{which}/forwarding"), "1");
-        }
         let twin = link(&port.name)?.index;
         change(twin, &LinkChange { up: Some(port.up), ..LinkChange::default() })?;
         for (local, len) in port.addresses.iter().copied() {

@@ -1,5 +1,6 @@
 //! `routebricks router`: Linux configures it, BIRD and FRR route it, and packets do not pass Linux.
 
+mod attributes;
 mod backup;
 mod broadcast;
 mod control_side;

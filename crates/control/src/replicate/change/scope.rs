@@ -4,15 +4,22 @@
 //! |---|---|
 //! | 6 VRFs | its table in Linux (4 bytes), then 0 if it is gone, or 1 and its name (text): it is a new one |
 //! | 7 routes of a VRF | before the first the VRF's table (4 bytes); then as those of 2, with the same numbers |
-//! | 8 interfaces | number (short), port (2 bytes), tags (1 byte, for each protocol and VLAN number, 2 bytes each), then 0 if it is gone, or 1, with 2 more if it is up and 4 more if it is in a VRF, Ethernet address (6 bytes), MTU (4 bytes), table of the VRF if it is in one (4 bytes), name (text) |
+//! | 8 interfaces | number (short), port (2 bytes), tags (1 byte, for each protocol and VLAN number, 2 bytes each), then 0 if it is gone, or 1, with 2 more if it is up and 4 more if it is in a VRF, Ethernet address (6 bytes), MTU (4 bytes), table of the VRF if it is in one (4 bytes), name (text), settings (1 byte: 1 if IPv4 packets are Linux's, 2 if IPv6 packets are, 4 times the check of sources), how many virtual Ethernet addresses (short), these (6 bytes each) |
 
 use super::{What, begin, write_all, write_route};
 use crate::replicate::wire::{Cursor, Writer};
-use fib::{Address, Family, Interface, InterfaceChange, Interfaces, NextHopId, Prefix, Tags};
+use fib::{
+    Address, Family, Interface, InterfaceChange, InterfaceSettings, Interfaces, NextHopId, Prefix,
+    SourceCheck, Tags,
+};
 
 const IS_THERE: u8 = 1;
 const IS_UP: u8 = 2;
 const IS_IN_VRF: u8 = 4;
+const LINUX4: u8 = 1;
+const LINUX6: u8 = 2;
+/// Of the check of sources in the settings.
+const SOURCES_SHIFT: u32 = 2;
 
 /// An interface by its number, which stands for a port and tags for good.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -40,12 +47,15 @@ pub struct Described {
     pub up: bool,
     /// The table of the VRF that it is in.
     pub vrf: Option<u32>,
+    /// How packets that come in by it are treated.
+    pub settings: InterfaceSettings,
 }
 
 impl From<&Interface> for Described {
     fn from(one: &Interface) -> Described {
         let vrf = one.vrf.as_ref().map(|vrf| vrf.table);
-        Described { name: one.name.clone(), mac: one.mac, mtu: one.mtu, up: one.up, vrf }
+        let settings = one.settings.clone();
+        Described { name: one.name.clone(), mac: one.mac, mtu: one.mtu, up: one.up, vrf, settings }
     }
 }
 
@@ -102,6 +112,23 @@ fn write_interface(writer: &mut Writer, one: Named) {
         writer.u32(table);
     }
     writer.text(&now.name);
+    write_settings(writer, &now.settings);
+}
+
+fn write_settings(writer: &mut Writer, settings: &InterfaceSettings) {
+    let sources = match settings.sources {
+        SourceCheck::Off => 0,
+        SourceCheck::Strict => 1,
+        SourceCheck::Loose => 2,
+    };
+    let flags = [(LINUX4, settings.linux4), (LINUX6, settings.linux6)];
+    let flags =
+        flags.iter().filter(|(_, set)| *set).fold(sources << SOURCES_SHIFT, |all, (flag, _)| all | flag);
+    let macs = settings.virtual_macs.iter().take(InterfaceSettings::MOST_MACS);
+    writer.u8(flags).short(macs.len() as u32);
+    for mac in macs {
+        writer.bytes(mac);
+    }
 }
 
 /// The table of a VRF: 0 is none.
@@ -136,7 +163,27 @@ fn read_described(cursor: &mut Cursor<'_>, state: u8) -> Option<Described> {
     let (mac, mtu) = (cursor.array()?, cursor.u32()?);
     let vrf = if state & IS_IN_VRF == 0 { None } else { Some(read_table(cursor)?) };
     let name = cursor.text()?.to_owned();
-    Some(Described { name, mac, mtu, up: state & IS_UP != 0, vrf })
+    let settings = read_settings(cursor)?;
+    Some(Described { name, mac, mtu, up: state & IS_UP != 0, vrf, settings })
+}
+
+fn read_settings(cursor: &mut Cursor<'_>) -> Option<InterfaceSettings> {
+    let flags = cursor.u8()?;
+    let sources = match flags >> SOURCES_SHIFT {
+        0 => SourceCheck::Off,
+        1 => SourceCheck::Strict,
+        2 => SourceCheck::Loose,
+        _ => return None,
+    };
+    let count =
+        usize::try_from(cursor.short()?).ok().filter(|count| *count <= InterfaceSettings::MOST_MACS)?;
+    let macs = (0..count).map(|_| cursor.array()).collect::<Option<Vec<[u8; 6]>>>()?;
+    // They are looked for by halves.
+    if !macs.is_sorted() {
+        return None;
+    }
+    let (linux4, linux6) = (flags & LINUX4 != 0, flags & LINUX6 != 0);
+    Some(InterfaceSettings { linux4, linux6, sources, virtual_macs: macs.into() })
 }
 
 #[cfg(test)]
@@ -152,10 +199,19 @@ pub(super) mod tests {
         })
     }
 
+    fn settings() -> impl Strategy<Value = InterfaceSettings> {
+        let sources = prop::sample::select(vec![SourceCheck::Off, SourceCheck::Strict, SourceCheck::Loose]);
+        let macs = prop::collection::btree_set(any::<[u8; 6]>(), 0..5);
+        (any::<bool>(), any::<bool>(), sources, macs).prop_map(|(linux4, linux6, sources, macs)| {
+            let virtual_macs = macs.into_iter().collect();
+            InterfaceSettings { linux4, linux6, sources, virtual_macs }
+        })
+    }
+
     fn described() -> impl Strategy<Value = Described> {
         let vrf = prop::option::of(1..=u32::MAX);
-        (".{0,20}", any::<[u8; 6]>(), any::<u32>(), any::<bool>(), vrf)
-            .prop_map(|(name, mac, mtu, up, vrf)| Described { name, mac, mtu, up, vrf })
+        (".{0,20}", any::<[u8; 6]>(), any::<u32>(), any::<bool>(), vrf, settings())
+            .prop_map(|(name, mac, mtu, up, vrf, settings)| Described { name, mac, mtu, up, vrf, settings })
     }
 
     /// Interfaces as a change.
@@ -173,7 +229,10 @@ pub(super) mod tests {
 
     #[test]
     fn what_cannot_be_is_malformed() {
-        let good = [5, 0, 1, 1, 0x81, 0, 0, 100, 7, 2, 0, 0, 0, 0, 1, 0, 0, 5, 220, 0, 0, 0, 10, 1, b'v'];
+        let good = [
+            5, 0, 1, 1, 0x81, 0, 0, 100, 7, 2, 0, 0, 0, 0, 1, 0, 0, 5, 220, 0, 0, 0, 10, 1, b'v', 9, 1, 2, 0,
+            0, 0, 0, 9,
+        ];
         let head = |what: What| [&[0, 0, 0, 0, 0, 0, 0, 9, 4, what as u8][..]].concat();
         let is_good = |record: &[u8]| decode(&[&head(What::Interfaces)[..], record].concat()).is_ok();
         assert!(is_good(&good) && (1..good.len()).all(|end| !is_good(&good[..end])));
@@ -182,8 +241,8 @@ pub(super) mod tests {
             bad[at] = byte;
             bad
         };
-        // The port, how many tags, their protocol and number, the state, the table.
-        for (at, byte) in [(1, 0x70), (3, 3), (4, 0x82), (7, 0), (8, 6), (8, 9), (22, 0)] {
+        // The port, how many tags, their protocol and number, the state, the table, the settings, how many addresses.
+        for (at, byte) in [(1, 0x70), (3, 3), (4, 0x82), (7, 0), (8, 6), (8, 9), (22, 0), (25, 12), (26, 2)] {
             assert!(!is_good(&with(at, byte)), "{at}");
         }
         assert!(!is_good(&[&[0x80, 0xe0, 1][..], &good[1..]].concat()));

@@ -19,6 +19,7 @@ pub const INTERFACES: &[Column] = &[
     column("interface", |r| text(&r["name"])),
     column("VLAN", |r| text(&r["vlan"])),
     column("VRF", |r| text(&r["vrf"])),
+    column("admin", admin),
     column("link", link),
     column("MAC", |r| text(&r["mac"])),
     column("MTU", |r| text(&r["mtu_bytes"])),
@@ -159,6 +160,15 @@ fn sum(row: &Value, keys: &[&str]) -> String {
         return text(&Value::Null);
     }
     keys.iter().filter_map(|k| row[*k].as_u64()).fold(0u64, u64::saturating_add).to_string()
+}
+
+/// Whether the operator has set it up; nobody has a say about ports of other routers.
+fn admin(row: &Value) -> String {
+    match row["admin_up"].as_bool() {
+        Some(true) => "up".to_owned(),
+        Some(false) => "down".to_owned(),
+        None => text(&Value::Null),
+    }
 }
 
 fn link(row: &Value) -> String {

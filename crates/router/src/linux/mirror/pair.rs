@@ -1,0 +1,146 @@
+//! What is to be done when a twin or its port has changed. No I/O, no clock.
+
+use super::super::Port;
+use control::netlink::Link;
+
+/// A twin and its port, as far as one follows the other.
+#[derive(Debug)]
+pub struct Pair {
+    /// What the twin is called.
+    pub name: String,
+    /// The number of the twin's interface in the caller's namespace.
+    pub twin: u32,
+    /// The number of the port's interface in the private namespace.
+    pub port: u32,
+    /// How the port was last asked to be: what is refused is not asked for again.
+    asked: Like,
+    /// The twin or the port is gone.
+    is_over: bool,
+}
+
+/// What the port takes from its twin.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Like {
+    up: bool,
+    mac: Option<[u8; 6]>,
+}
+
+/// Something to be done.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Step {
+    /// The port is to be set up or down.
+    Up(bool),
+    /// The port gets this Ethernet address.
+    Mac([u8; 6]),
+    /// The twin gets or loses its carrier.
+    Carrier(bool),
+    /// The operator is to know this.
+    Say(String),
+}
+
+impl Step {
+    /// What has happened if it cannot be done.
+    pub fn failure(&self) -> &'static str {
+        match self {
+            Step::Up(true) => "the port cannot be set up",
+            Step::Up(false) => "the port cannot be set down",
+            Step::Mac(_) => "the port does not take the Ethernet address of its twin",
+            Step::Carrier(_) | Step::Say(_) => "",
+        }
+    }
+}
+
+impl Pair {
+    /// Both as they are when the twin has just been made: the port is up.
+    pub fn new(port: &Port, twin: u32, number: u32) -> Pair {
+        let asked = Like { up: true, mac: Some(port.mac) };
+        Pair { name: port.name.clone(), twin, port: number, asked, is_over: false }
+    }
+
+    /// The twin is like this now; `None`: it is gone.
+    pub fn twin_is(&mut self, twin: Option<Link>) -> Vec<Step> {
+        if self.is_over {
+            return Vec::new();
+        }
+        let Some(twin) = twin else {
+            self.is_over = true;
+            let what = "the twin was removed, or moved to another network namespace; the port is closed";
+            return vec![Step::Up(false), Step::Say(what.to_owned())];
+        };
+        let mut steps = Vec::new();
+        if twin.name != self.name {
+            steps.push(Step::Say(format!("the twin is called {} now", twin.name)));
+            self.name.clone_from(&twin.name);
+        }
+        let wanted = Like { up: twin.up, mac: twin.mac };
+        if let Some(mac) = wanted.mac.filter(|_| wanted.mac != self.asked.mac) {
+            steps.push(Step::Mac(mac));
+        }
+        if wanted.up != self.asked.up {
+            steps.push(Step::Up(wanted.up));
+        }
+        self.asked = wanted;
+        steps
+    }
+
+    /// The port is like this now; `None`: it is gone.
+    pub fn port_is(&mut self, port: Option<Link>) -> Vec<Step> {
+        if port.is_some() || std::mem::replace(&mut self.is_over, true) {
+            return Vec::new();
+        }
+        vec![Step::Say("the device of the port is gone".to_owned()), Step::Carrier(false)]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn pair() -> Pair {
+        Pair::new(&Port::idle("eth1", [2; 6]), 7, 3)
+    }
+
+    fn twin(up: bool, last: u8) -> Option<Link> {
+        Some(Link {
+            index: 7,
+            name: "eth1".to_owned(),
+            up,
+            mac: Some([2, 2, 2, 2, 2, last]),
+            ..Link::default()
+        })
+    }
+
+    #[test]
+    fn the_port_does_what_the_twin_does() {
+        let mut pair = pair();
+        assert_eq!(pair.twin_is(twin(true, 2)), []);
+        assert_eq!(pair.twin_is(twin(false, 2)), [Step::Up(false)]);
+        // Told twice.
+        assert_eq!(pair.twin_is(twin(false, 2)), []);
+        assert_eq!(pair.twin_is(twin(true, 9)), [Step::Mac([2, 2, 2, 2, 2, 9]), Step::Up(true)]);
+    }
+
+    #[test]
+    fn a_twin_that_goes_closes_its_port_once() {
+        let mut pair = pair();
+        let steps = pair.twin_is(None);
+        assert!(matches!(steps[..], [Step::Up(false), Step::Say(_)]), "{steps:?}");
+        assert_eq!((pair.twin_is(None), pair.twin_is(twin(true, 2)), pair.port_is(None)), Default::default());
+    }
+
+    #[test]
+    fn a_twin_may_be_renamed() {
+        let mut pair = pair();
+        let renamed = twin(true, 2).map(|link| Link { name: "lan0".to_owned(), ..link });
+        assert_eq!(pair.twin_is(renamed.clone()), [Step::Say("the twin is called lan0 now".to_owned())]);
+        assert_eq!((pair.twin_is(renamed), &pair.name[..]), (vec![], "lan0"));
+    }
+
+    #[test]
+    fn a_device_that_goes_is_told_of() {
+        let mut pair = pair();
+        assert_eq!(pair.port_is(Some(Link::default())), []);
+        assert!(matches!(pair.port_is(None)[..], [Step::Say(_), Step::Carrier(false)]));
+        assert_eq!(pair.port_is(None), []);
+    }
+}
