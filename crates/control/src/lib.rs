@@ -14,6 +14,7 @@
 #![forbid(unsafe_code)]
 
 mod cables;
+mod carriers;
 pub mod fpm;
 pub mod kernel;
 pub mod link;

@@ -110,19 +110,27 @@ fn names(set: &[u8]) -> impl Iterator<Item = &str> {
 /// Sends a command to the family, and hands over what it answers.
 fn ask(command: u8, attributes: Builder, mut take: impl FnMut(&Raw<'_>)) -> io::Result<()> {
     let socket = NetlinkSocket::generic()?;
-    let mut family = None;
-    let named = Builder::attributes().with(2, b"ethtool\0");
-    exchange(&socket, CONTROLLER, GET_FAMILY, 1, named, |raw| {
-        let body = raw.body.get(GENERIC_LEN..).unwrap_or_default();
-        family =
-            Attributes::new(body).find(|(kind, _)| *kind == 1).and_then(|(_, id)| u16_at(id, 0)).or(family);
-    })?;
-    let family = family.ok_or(io::ErrorKind::NotFound)?;
+    let family = family(&socket)?;
     exchange(&socket, family, command, 2, attributes, |raw| {
         if raw.kind == family {
             take(raw);
         }
     })
+}
+
+/// The number of the family.
+///
+/// # Errors
+/// Those of the system; `NotFound` of a kernel that does not know it.
+pub(crate) fn family(socket: &NetlinkSocket) -> io::Result<u16> {
+    let mut family = None;
+    let named = Builder::attributes().with(2, b"ethtool\0");
+    exchange(socket, CONTROLLER, GET_FAMILY, 1, named, |raw| {
+        let body = raw.body.get(GENERIC_LEN..).unwrap_or_default();
+        family =
+            Attributes::new(body).find(|(kind, _)| *kind == 1).and_then(|(_, id)| u16_at(id, 0)).or(family);
+    })?;
+    family.ok_or_else(|| io::ErrorKind::NotFound.into())
 }
 
 fn exchange(

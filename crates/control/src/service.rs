@@ -271,6 +271,9 @@ impl Control {
         if self.is_starting() {
             limit = limit.min(self.start_limit().saturating_sub(now));
         }
+        if let Some(wait) = self.cables.as_ref().and_then(Cables::wait) {
+            limit = limit.min(wait);
+        }
         let limit = if more { Duration::ZERO } else { limit + Duration::from_millis(1) };
         let limit = PollTimeout::try_from(limit).unwrap_or(PollTimeout::ZERO);
         let mut fds = vec![self.wake.as_fd(), self.socket.as_fd(), self.recheck.as_fd()];

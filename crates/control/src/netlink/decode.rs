@@ -89,6 +89,7 @@ fn link(body: &[u8]) -> Option<Link> {
             5 => link.below = u32_at(value, 0)?,
             10 => link.master = u32_at(value, 0)?,
             18 => link_kind(value, &mut link),
+            27 => link.group = u32_at(value, 0)?,
             // `IFLA_XDP`, in it `IFLA_XDP_ATTACHED`.
             43 => link.xdp = Attributes::new(value).any(|(kind, value)| kind == 2 && value != [0]),
             _ => {}

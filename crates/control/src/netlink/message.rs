@@ -81,6 +81,8 @@ pub struct Link {
     pub master: u32,
     /// The interface below it (a VLAN's); 0 = none.
     pub below: u32,
+    /// The group of interfaces that it is in (`ip link set … group`).
+    pub group: u32,
     /// `vlan`, `vrf`, `bridge`, …; empty for devices.
     pub kind: String,
     /// VLAN number, for a VLAN.

@@ -156,6 +156,8 @@ pub struct LinkChange<'a> {
     pub no_xdp: bool,
     /// Whether there is a carrier: of interfaces that have none of their own, such as taps.
     pub carrier: Option<bool>,
+    /// The group of interfaces that it is in. The kernel tells of a change that names it at once, even if it is the same.
+    pub group: Option<u32>,
     /// The network namespace to move to, as an open file of this process.
     pub namespace: Option<i32>,
 }
@@ -184,6 +186,9 @@ pub fn set_link(index: u32, change: &LinkChange<'_>, sequence: u32) -> Vec<u8> {
     }
     if let Some(carrier) = change.carrier {
         message = message.with(33, &[u8::from(carrier)]);
+    }
+    if let Some(group) = change.group {
+        message = message.with(27, &group.to_ne_bytes());
     }
     if change.no_xdp {
         // `IFLA_XDP`, in it `IFLA_XDP_FD` with the number of no file.

@@ -99,12 +99,12 @@ pub fn run() -> Result<(), Reported> {
     }
 }
 
-/// Listens to the carriers of the ports, in their namespace.
+/// Listens to the carriers of the ports, in their namespace. The router itself asks them, and tells by their twins.
 fn cables(private: &Path, ports: &[String]) -> io::Result<Cables> {
     let (own, private) = (File::open("/proc/thread-self/ns/net")?, File::open(private)?);
     setns(&private, CloneFlags::CLONE_NEWNET)?;
     let numbers = ports.iter().map(|name| Ok(link(name)?.index)).collect::<io::Result<Vec<u32>>>();
-    let cables = numbers.and_then(|numbers| Cables::open(&numbers));
+    let cables = numbers.and_then(|numbers| Cables::listen(&numbers));
     setns(&own, CloneFlags::CLONE_NEWNET)?;
     cables
 }

@@ -20,9 +20,10 @@ use std::os::fd::AsFd;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{Builder, JoinHandle};
+use std::time::Duration;
 
-/// Milliseconds within which it notices that it is to end.
-const ROUND: u16 = 50;
+/// Within this it notices that it is to end.
+const ROUND: Duration = Duration::from_millis(50);
 
 /// Keeps them alike until it is dropped.
 #[derive(Debug)]
@@ -96,8 +97,9 @@ impl Work {
     fn wait(&self) {
         let fds = [self.outside.as_fd(), self.links.as_fd(), self.cables.as_fd()];
         let mut fds = fds.map(|fd| PollFd::new(fd, PollFlags::POLLIN));
+        let limit = self.cables.wait().map_or(ROUND, |wait| wait.min(ROUND));
         // Interrupted is as good as nothing there.
-        let _ = poll(&mut fds, PollTimeout::from(ROUND));
+        let _ = poll(&mut fds, PollTimeout::try_from(limit).unwrap_or(PollTimeout::ZERO));
     }
 
     /// Does what has become necessary.
@@ -132,7 +134,8 @@ impl Work {
             Step::Mac(mac) => self.links.change(port, &LinkChange { mac: Some(mac), ..nothing }),
             // A kernel that cannot do it leaves Linux to find out by itself.
             Step::Carrier(carrier) => {
-                let change = LinkChange { carrier: Some(carrier), ..nothing };
+                // Named with its group, it is told at once.
+                let change = LinkChange { carrier: Some(carrier), group: Some(pair.group), ..nothing };
                 let _ = self.outside.change(twin, &change);
                 Ok(())
             }

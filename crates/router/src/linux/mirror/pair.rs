@@ -14,6 +14,8 @@ pub struct Pair {
     pub port: u32,
     /// How the port was last asked to be: what is refused is not asked for again.
     asked: Like,
+    /// The group of interfaces that the twin is in.
+    pub group: u32,
     /// The twin or the port is gone.
     is_over: bool,
 }
@@ -54,7 +56,7 @@ impl Pair {
     /// Both as they are when the twin has just been made: the port is up.
     pub fn new(port: &Port, twin: u32, number: u32) -> Pair {
         let asked = Like { up: true, mac: Some(port.mac) };
-        Pair { name: port.name.clone(), twin, port: number, asked, is_over: false }
+        Pair { name: port.name.clone(), twin, port: number, asked, group: 0, is_over: false }
     }
 
     /// The twin is like this now; `None`: it is gone.
@@ -72,6 +74,7 @@ impl Pair {
             steps.push(Step::Say(format!("the twin is called {} now", twin.name)));
             self.name.clone_from(&twin.name);
         }
+        self.group = twin.group;
         let wanted = Like { up: twin.up, mac: twin.mac };
         if let Some(mac) = wanted.mac.filter(|_| wanted.mac != self.asked.mac) {
             steps.push(Step::Mac(mac));
