@@ -222,14 +222,19 @@ fn find(port: u16, frame: &[u8], map: &InterfaceMap) -> Result<(u32, usize), Los
         if id != 0 {
             number = match map.above(number, protocol, id) {
                 Some(number) => number,
-                // Nobody has told of any interface: tags are Linux's.
-                None if map.is_empty() => return Ok((port.into(), at)),
+                // Nobody has told of any interface, or another one has this one's frames: tags are Linux's.
+                None if map.is_empty() || is_linux_s(map, port) => return Ok((port.into(), at)),
                 None => return Err(UNKNOWN_VLAN),
             };
         }
         at += TAG_LEN;
     }
     Ok((number, at))
+}
+
+/// True if Linux gets the packets of both families that come in by a port.
+fn is_linux_s(map: &InterfaceMap, port: u16) -> bool {
+    map.get(port.into()).is_some_and(|one| one.settings.linux4 && one.settings.linux6)
 }
 
 /// The interface of a frame from a port.

@@ -14,6 +14,7 @@ use crate::toml_file::repeated;
 use clap::Args;
 use std::net::SocketAddr;
 use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -151,10 +152,12 @@ pub fn router(args: &RouterArgs) -> Done {
     let namespaces =
         Namespaces::new(&ports).map_err(|e| failed(format!("cannot make a network namespace: {e}")))?;
     let twins = Twins::take(&namespaces, &ports).map_err(failed)?;
+    let lost = Arc::new(AtomicBool::new(false));
     let serve = |router: &Arc<graph::Router>| {
         options.service.status("reading the kernel's routes");
         let (numbers, cables) = twins.hand_over().map_err(|e| format!("cannot make the twins: {e}"))?;
-        let mirror = Mirror::start(&namespaces, &ports, &numbers).map_err(|e| format!("the twins: {e}"))?;
+        let mirror = Mirror::start(&namespaces, &ports, &numbers, &router.devices().ports(), &lost)
+            .map_err(|e| format!("the twins: {e}"))?;
         let task = Task {
             router: i32::try_from(std::process::id()).unwrap_or(0),
             private: namespaces.private_file(),
@@ -177,5 +180,9 @@ pub fn router(args: &RouterArgs) -> Done {
     namespaces.enter_private().map_err(failed)?;
     let ended = crate::run::run(flat, &sources, &options, serve);
     drop(twins);
-    ended.map_err(|_| Reported)
+    match ended {
+        // What was lost has been told.
+        Ok(()) if !lost.load(Ordering::Acquire) => Ok(()),
+        _ => Err(Reported),
+    }
 }

@@ -1,7 +1,7 @@
 //! Keeps ports as their twins are, and the carriers of twins as those of ports, whatever becomes of the control side.
 //!
 //! ```text
-//!   caller's namespace:   eth1 (twin)  ── up or down, Ethernet address ──▶  eth1 (the port)   :private namespace
+//!   caller's namespace:   eth1 (twin)  ── up, address, MTU ──▶  eth1 (the port)   :private namespace
 //!                                      ◀────────────── carrier ───────────
 //! ```
 
@@ -15,6 +15,8 @@ use control::netlink::Action;
 use control::netlink::request::LinkChange;
 use control::{Cables, LinkWatch};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::getpid;
 use std::io;
 use std::os::fd::AsFd;
 use std::sync::Arc;
@@ -33,21 +35,31 @@ pub struct Mirror {
 }
 
 impl Mirror {
-    /// Starts for these ports and the interface numbers of their twins. The calling thread is in the caller's namespace, also
-    /// afterwards.
+    /// Starts for these ports and the interface numbers of their twins; `devices` say what they can carry. If a twin goes, `lost` is
+    /// set and the router ends. The calling thread is in the caller's namespace, also afterwards.
     ///
     /// # Errors
     /// Those of the system.
-    pub fn start(namespaces: &Namespaces, ports: &[Port], twins: &[u32]) -> io::Result<Mirror> {
+    pub fn start(
+        namespaces: &Namespaces,
+        ports: &[Port],
+        twins: &[u32],
+        devices: &[Arc<dyn ::io::Port>],
+        lost: &Arc<AtomicBool>,
+    ) -> io::Result<Mirror> {
         let outside = LinkWatch::open()?;
         namespaces.enter_private()?;
         let inside = Inside::open(ports);
         namespaces.enter_caller()?;
         let Inside { links, cables, numbers } = inside?;
         let pairs = ports.iter().zip(twins).zip(numbers);
-        let pairs = pairs.map(|((port, twin), number)| Pair::new(port, *twin, number)).collect();
+        let most = |port: &Port| {
+            let device = devices.iter().find(|device| device.name() == port.name);
+            device.map_or(port.mtu, |device| device.max_mtu().into())
+        };
+        let pairs = pairs.map(|((port, twin), number)| Pair::new(port, *twin, number, most(port))).collect();
         let stop = Arc::new(AtomicBool::new(false));
-        let mut work = Work { outside, links, cables, pairs };
+        let mut work = Work { outside, links, cables, pairs, lost: lost.clone() };
         let also = stop.clone();
         let thread = Builder::new().name("mirror".to_owned()).spawn(move || {
             while !also.load(Ordering::Acquire) {
@@ -91,6 +103,7 @@ struct Work {
     links: LinkWatch,
     cables: Cables,
     pairs: Vec<Pair>,
+    lost: Arc<AtomicBool>,
 }
 
 impl Work {
@@ -139,13 +152,41 @@ impl Work {
                 let _ = self.outside.change(twin, &change);
                 Ok(())
             }
+            Step::Mtu(mtu) => self.set_mtu(place, mtu),
+            Step::Narrow(mtu) => narrow(&self.outside, pair, mtu, ""),
+            Step::End => {
+                self.lost.store(true, Ordering::Release);
+                kill(getpid(), Signal::SIGTERM).map_err(Into::into)
+            }
             Step::Say(ref what) => {
                 say!("warning: {name}: {what}");
                 Ok(())
             }
         };
         if let Err(e) = done {
+            let name = self.pairs.get(place).map_or("", |pair| pair.name.as_str());
             say!("warning: {name}: {}: {e}", step.failure());
         }
     }
+    /// Has a port carry packets of so many bytes, or its twin none longer than the port does.
+    fn set_mtu(&mut self, place: usize, mtu: u32) -> io::Result<()> {
+        let Some(pair) = self.pairs.get_mut(place) else { return Ok(()) };
+        let change = LinkChange { mtu: Some(mtu), ..LinkChange::default() };
+        match self.links.change(pair.port, &change) {
+            Ok(()) => {
+                pair.mtu = mtu;
+                Ok(())
+            }
+            Err(e) => narrow(&self.outside, pair, mtu, &format!(" ({e})")),
+        }
+    }
+}
+
+/// Gives a twin the MTU of its port again, which does not carry packets of so many bytes.
+fn narrow(outside: &LinkWatch, pair: &Pair, mtu: u32, why: &str) -> io::Result<()> {
+    let Pair { name, mtu: carried, max_mtu, .. } = pair;
+    say!(
+        "warning: {name}: the port cannot carry packets of {mtu} bytes{why}, at most {max_mtu}; the MTU is {carried} again"
+    );
+    outside.change(pair.twin, &LinkChange { mtu: Some(*carried), ..LinkChange::default() })
 }

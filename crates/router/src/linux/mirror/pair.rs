@@ -16,6 +16,10 @@ pub struct Pair {
     asked: Like,
     /// The group of interfaces that the twin is in.
     pub group: u32,
+    /// The longest packet that the port can carry.
+    pub max_mtu: u32,
+    /// The longest packet that it carries now.
+    pub mtu: u32,
     /// The twin or the port is gone.
     is_over: bool,
 }
@@ -25,6 +29,7 @@ pub struct Pair {
 struct Like {
     up: bool,
     mac: Option<[u8; 6]>,
+    mtu: u32,
 }
 
 /// Something to be done.
@@ -34,6 +39,12 @@ pub enum Step {
     Up(bool),
     /// The port gets this Ethernet address.
     Mac([u8; 6]),
+    /// The port is to carry packets of so many bytes.
+    Mtu(u32),
+    /// The twin is to have the MTU of the port again, which cannot carry packets of so many bytes.
+    Narrow(u32),
+    /// The router is to end: a port without its twin must not go on.
+    End,
     /// The twin gets or loses its carrier.
     Carrier(bool),
     /// The operator is to know this.
@@ -47,16 +58,18 @@ impl Step {
             Step::Up(true) => "the port cannot be set up",
             Step::Up(false) => "the port cannot be set down",
             Step::Mac(_) => "the port does not take the Ethernet address of its twin",
-            Step::Carrier(_) | Step::Say(_) => "",
+            Step::Mtu(_) | Step::Narrow(_) => "the twin does not take the MTU of its port",
+            Step::Carrier(_) | Step::End | Step::Say(_) => "",
         }
     }
 }
 
 impl Pair {
-    /// Both as they are when the twin has just been made: the port is up.
-    pub fn new(port: &Port, twin: u32, number: u32) -> Pair {
-        let asked = Like { up: true, mac: Some(port.mac) };
-        Pair { name: port.name.clone(), twin, port: number, asked, group: 0, is_over: false }
+    /// Both as they are when the twin has just been made: the port is up. `max_mtu` is the longest packet that it can carry.
+    pub fn new(port: &Port, twin: u32, number: u32, max_mtu: u32) -> Pair {
+        let asked = Like { up: true, mac: Some(port.mac), mtu: port.mtu };
+        let (name, max_mtu) = (port.name.clone(), max_mtu.max(port.mtu));
+        Pair { name, twin, port: number, asked, group: 0, max_mtu, mtu: port.mtu, is_over: false }
     }
 
     /// The twin is like this now; `None`: it is gone.
@@ -66,8 +79,8 @@ impl Pair {
         }
         let Some(twin) = twin else {
             self.is_over = true;
-            let what = "the twin was removed, or moved to another network namespace; the port is closed";
-            return vec![Step::Up(false), Step::Say(what.to_owned())];
+            let what = "the twin was removed, or moved to another network namespace; the router ends";
+            return vec![Step::Up(false), Step::Say(what.to_owned()), Step::End];
         };
         let mut steps = Vec::new();
         if twin.name != self.name {
@@ -75,9 +88,16 @@ impl Pair {
             self.name.clone_from(&twin.name);
         }
         self.group = twin.group;
-        let wanted = Like { up: twin.up, mac: twin.mac };
+        let wanted = Like { up: twin.up, mac: twin.mac, mtu: twin.mtu };
         if let Some(mac) = wanted.mac.filter(|_| wanted.mac != self.asked.mac) {
             steps.push(Step::Mac(mac));
+        }
+        if wanted.mtu != self.asked.mtu {
+            steps.push(if wanted.mtu > self.max_mtu {
+                Step::Narrow(wanted.mtu)
+            } else {
+                Step::Mtu(wanted.mtu)
+            });
         }
         if wanted.up != self.asked.up {
             steps.push(Step::Up(wanted.up));
@@ -100,7 +120,7 @@ mod tests {
     use super::*;
 
     fn pair() -> Pair {
-        Pair::new(&Port::idle("eth1", [2; 6]), 7, 3)
+        Pair::new(&Port::idle("eth1", [2; 6]), 7, 3, 2000)
     }
 
     fn twin(up: bool, last: u8) -> Option<Link> {
@@ -108,6 +128,7 @@ mod tests {
             index: 7,
             name: "eth1".to_owned(),
             up,
+            mtu: 1500,
             mac: Some([2, 2, 2, 2, 2, last]),
             ..Link::default()
         })
@@ -127,8 +148,18 @@ mod tests {
     fn a_twin_that_goes_closes_its_port_once() {
         let mut pair = pair();
         let steps = pair.twin_is(None);
-        assert!(matches!(steps[..], [Step::Up(false), Step::Say(_)]), "{steps:?}");
+        assert!(matches!(steps[..], [Step::Up(false), Step::Say(_), Step::End]), "{steps:?}");
         assert_eq!((pair.twin_is(None), pair.twin_is(twin(true, 2)), pair.port_is(None)), Default::default());
+    }
+
+    #[test]
+    fn a_port_carries_what_its_twin_does_if_it_can() {
+        let mut pair = pair();
+        let with = |mtu| twin(true, 2).map(|link| Link { mtu, ..link });
+        assert_eq!(pair.twin_is(with(2000)), [Step::Mtu(2000)]);
+        assert_eq!(pair.twin_is(with(2001)), [Step::Narrow(2001)]);
+        assert_eq!(pair.twin_is(with(2000)), [Step::Mtu(2000)]);
+        assert_eq!(pair.twin_is(with(2000)), []);
     }
 
     #[test]
