@@ -38,7 +38,8 @@ pub fn names(client: &Client) -> Result<BTreeMap<u64, String>, String> {
     let mut names = BTreeMap::new();
     let elements = client.table("/api/elements")?;
     for (element, port, number) in finders(&elements) {
-        names.insert(number, port.to_owned());
+        let twin = client.read(element, "port").unwrap_or_default();
+        names.insert(number, twin_state(&twin).map_or(port, |(name, _)| name).to_owned());
         for line in client.read(element, "table")?.lines() {
             let mut words = line.split(' ');
             let number = words.next().and_then(|number| number.parse().ok());

@@ -84,7 +84,7 @@ impl Pair {
         };
         let mut steps = Vec::new();
         if twin.name != self.name {
-            steps.push(Step::Say(format!("the twin is called {} now", twin.name)));
+            steps.push(Step::Say(format!("until now the twin was called {}", self.name)));
             self.name.clone_from(&twin.name);
         }
         self.group = twin.group;
@@ -166,7 +166,10 @@ mod tests {
     fn a_twin_may_be_renamed() {
         let mut pair = pair();
         let renamed = twin(true, 2).map(|link| Link { name: "lan0".to_owned(), ..link });
-        assert_eq!(pair.twin_is(renamed.clone()), [Step::Say("the twin is called lan0 now".to_owned())]);
+        assert_eq!(
+            pair.twin_is(renamed.clone()),
+            [Step::Say("until now the twin was called eth1".to_owned())]
+        );
         assert_eq!((pair.twin_is(renamed), &pair.name[..]), (vec![], "lan0"));
     }
 
