@@ -7,7 +7,7 @@ use crate::netlink::{Action, Address, Link, Message, decode};
 use crate::socket::{DATAGRAM, NetlinkSocket, Read};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use std::io;
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv4Addr};
 use std::os::fd::AsFd;
 
 /// The interfaces of the current network namespace.
@@ -78,6 +78,23 @@ pub fn addresses(index: u32) -> io::Result<Vec<Address>> {
             if address.link == index && is_permanent && !is_local {
                 addresses.push(address);
             }
+            None
+        }
+        Message::Done { .. } => Some(Ok(())),
+        _ => None,
+    })?;
+    Ok(addresses)
+}
+
+/// The IPv4 addresses of all interfaces of this namespace.
+///
+/// # Errors
+/// Those of the system.
+pub fn own_addresses() -> io::Result<Vec<Ipv4Addr>> {
+    let mut addresses = Vec::new();
+    converse(&dump(Topic::Addresses, 1), |message| match message {
+        Message::Address(Action::Add, Address { local: IpAddr::V4(address), .. }) => {
+            addresses.push(address);
             None
         }
         Message::Done { .. } => Some(Ok(())),

@@ -16,8 +16,8 @@
 //! One push input; seven push outputs:
 //! - 0 and 1: IPv4 and IPv6 to the interface's address, the network header at offset 14 plus 4 for one tag;
 //! - 2 and 3: the same with two tags;
-//! - 4: everything else for a known interface: ARP, multicast, IPv6 with hop-by-hop options or from link-local addresses,
-//!   packets of a family that Linux does not forward on the interface; and everything as long as nobody has told of any
+//! - 4: everything else for a known interface: ARP, multicast, DHCP, IPv6 with hop-by-hop options or from link-local
+//!   addresses, packets of a family that Linux does not forward on the interface; and everything as long as nobody has told of any
 //!   interface;
 //! - 5 and 6: IPv4 as at 0 and 2 whose header is not one of version 4 without options.
 //!
@@ -259,6 +259,7 @@ fn sort(frame: &[u8], at: usize, interface: &Interface) -> Way {
     let packet = frame.get(at + 2..).unwrap_or_default();
     match u16::from_be_bytes([a, b]) {
         ethernet::IPV4 if settings.linux4 => OTHERS,
+        ethernet::IPV4 if is_dhcp(packet) => OTHERS,
         ethernet::IPV4 if packet.first() == Some(&ipv4::PLAIN) => Way::Port(first),
         // Behind the others: 5 with one tag, 6 with two.
         ethernet::IPV4 => Way::Port(5 + first / 2),
@@ -267,6 +268,14 @@ fn sort(frame: &[u8], at: usize, interface: &Interface) -> Way {
         ethernet::IPV6 => Way::Port(first + 1),
         _ => OTHERS,
     }
+}
+
+/// Whether programs may wait for it with packet sockets, although it is sent to an address that nobody here has yet (RFC 2131 §4.1):
+/// UDP to DHCP clients, servers and relays, in no fragment.
+fn is_dhcp(packet: &[u8]) -> bool {
+    let Some(head) = packet.first_chunk::<{ ipv4::MIN_HEADER_LEN + 4 }>() else { return false };
+    let is_plain_udp = head[0] == ipv4::PLAIN && head[9] == ipv4::UDP && head[6] & 0x1f | head[7] == 0;
+    is_plain_udp && head[22] == 0 && matches!(head[23], 67 | 68)
 }
 
 /// With hop-by-hop options, or from an address that means something on its own link only.
@@ -303,6 +312,8 @@ mod tests {
 
     const IP: &str = "450000140000000040110000 0a000001 0a010203";
 
+    const UDP: &str = "450000180000000040110000 0a000001 0a010203";
+
     fn ip6(next: &str, source: &str) -> String {
         format!("86dd 60000000 0000 {next} 40 {source}{} {}", "00".repeat(14), "20".repeat(16))
     }
@@ -333,6 +344,16 @@ mod tests {
             // A priority before the tag; three tags.
             (2, format!("{vlans} {other} 8100 6000 8100 0064 0800 {IP}")),
             (4, format!("{ours} {other} 88a8 0007 8100 0005 8100 0001 0800 {IP}")),
+            // DHCP to a client, and a later fragment that looks like it.
+            (4, format!("{vlans} {other} 8100 0064 0800 {UDP} 0043 0044")),
+            (
+                0,
+                format!(
+                    "{vlans} {other} 8100 0064 0800 {} 0043 0044",
+                    UDP.replace("0000000040", "0000000140")
+                ),
+            ),
+            (0, format!("{vlans} {other} 8100 0064 0800 {UDP} 0043 0045")),
             // With options, and with a header that is none.
             (5, format!("{vlans} {other} 8100 0064 0800 46{}", &IP[2..])),
             (5, format!("{vlans} {other} 8100 0064 0800 65{}", &IP[2..])),
@@ -354,7 +375,7 @@ mod tests {
             assert_eq!(lab.kept_hex(&format!("k{output}")), want, "{output}");
         }
         assert_eq!(lab.losses(), ["v.short = 2", "v.unknown_vlan = 4"]);
-        let table = "2 eth1.100 100 02-00-00-00-00-09 0 up - - 10 426 0 0\n\
+        let table = "2 eth1.100 100 02-00-00-00-00-09 0 up - - 13 552 0 0\n\
                      3 eth1.7 ad:7 02-00-00-00-00-01 0 up - - 1 38 0 0\n\
                      4 eth1.7.5 ad:7.5 02-00-00-00-00-01 0 up - - 4 192 0 0\n";
         assert_eq!(lab.0.read("v.table"), table);

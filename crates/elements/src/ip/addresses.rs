@@ -73,7 +73,12 @@ impl AddressSet {
 pub(crate) struct Few<'a>(&'a [Member]);
 
 /// Network and mask as they lie in memory, in network order.
-type Member = (u32, u32);
+pub(crate) type Member = (u32, u32);
+
+/// These members as a set.
+pub(crate) fn few_of(members: &[Member]) -> Few<'_> {
+    Few(members)
+}
 
 /// A set of two members: no loop, and all in registers.
 #[derive(Clone, Copy, Debug)]

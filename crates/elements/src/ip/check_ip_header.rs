@@ -13,6 +13,8 @@
 //!   `0.0.0.0 255.255.255.255`.
 //! - `GOODDST`: destination addresses for which the source address is not checked. Default none.
 //! - `BADDST`: destination addresses and prefixes that are not legal, such as `0.0.0.0/8 127.0.0.0/8`. Default none.
+//! - `OWN`: a name; packets from addresses that the router itself has are not legal, as long as somebody who knows of them has set
+//!   them under this name. `routebricks router` sets those of Linux in `main`. Default none.
 //! - `CHECKSUM`: false = do not check the checksum. Default true.
 //! - `VERBOSE`: true = a line on the standard error output for every bad packet. Default false.
 //! - `DETAILS`: accepted; details are always kept.
@@ -47,8 +49,9 @@
 //! // cut.byte_count = 100
 //! ```
 
-use super::addresses::{AddressSet, Few, Interfaces, Pair, broadcast};
+use super::addresses::{AddressSet, Few, Interfaces, Pair, broadcast, few_of};
 use super::lookup::{LooksUp, next_lookup};
+use super::own_addresses::{Own, OwnAddresses};
 use epoch::{Count, PerWorker};
 use fib::FirstLevel;
 use graph::{
@@ -117,6 +120,7 @@ pub struct CheckIPHeader<const SUM: bool> {
     bad_source: AddressSet,
     good_destination: AddressSet,
     bad_destination: AddressSet,
+    own: Option<Arc<OwnAddresses>>,
     checksum: bool,
     verbose: bool,
     name: String,
@@ -149,6 +153,8 @@ impl<const SUM: bool> Class for CheckIPHeader<SUM> {
         let interfaces: Interfaces = args.keyword("INTERFACES", Interfaces::default());
         let mut good_destination = args.keyword("GOODDST", AddressSet::new());
         let bad_destination = args.keyword("BADDST", AddressSet::new());
+        let own: Option<String> = args.keyword_if_given("OWN");
+        let own = own.map(|name| cx.tables.get_or(&name, OwnAddresses::default));
         let checksum = args.keyword("CHECKSUM", SUM);
         let verbose = args.keyword("VERBOSE", false);
         let _: bool = args.keyword("DETAILS", false);
@@ -169,6 +175,7 @@ impl<const SUM: bool> Class for CheckIPHeader<SUM> {
             bad_source,
             good_destination,
             bad_destination,
+            own,
             checksum,
             verbose,
             name: cx.name.to_owned(),
@@ -240,7 +247,13 @@ impl<const SUM: bool> CheckIPHeader<SUM> {
     /// The destination of the packet if it is good and as nearly all are: its header has 20 bytes, its addresses are plainly
     /// in none of the sets. Else [`check`](Self::check) knows more.
     #[inline(always)]
-    fn check_usual(&self, packet: &mut Packet, offset: usize, ttls: &PlainTtls) -> Option<u32> {
+    fn check_usual(
+        &self,
+        packet: &mut Packet,
+        offset: usize,
+        own: Option<&Own>,
+        ttls: &PlainTtls,
+    ) -> Option<u32> {
         let head = packet.head::<MIN_HEADER_LEN>(offset)?;
         let (total, room) = (usize::from(Ipv4::of(head).total_len()), packet.len() - offset);
         // One comparison for both bounds: below 20 this wraps.
@@ -252,6 +265,9 @@ impl<const SUM: bool> CheckIPHeader<SUM> {
         if self.bad_source.may_contain(&words[3]) || self.bad_destination.may_contain(&words[4]) {
             return None;
         }
+        if own.is_some_and(|own| own.may_contain(u32::from_ne_bytes(words[3]))) {
+            return None;
+        }
         let destination = u32::from_be_bytes(words[4]);
         ttls.look(head);
         if total != room {
@@ -261,7 +277,7 @@ impl<const SUM: bool> CheckIPHeader<SUM> {
     }
 
     /// All checks, one after the other; marks the header and notes the destination if there is no fault.
-    fn check(&self, packet: &mut Packet) -> Result<(), Fault> {
+    fn check(&self, packet: &mut Packet, own: Option<&Own>) -> Result<(), Fault> {
         let bytes = packet.data().get(self.offset..).unwrap_or(&[]);
         let ip = Ipv4::new(bytes).ok_or(Fault::Short)?;
         let (header, total) = (ip.header_len(), usize::from(ip.total_len()));
@@ -279,6 +295,9 @@ impl<const SUM: bool> CheckIPHeader<SUM> {
         }
         let (source, destination) = (ip.source(), ip.destination());
         if self.bad_source.contains(source) && !self.good_destination.contains(destination) {
+            return Err(Fault::Source);
+        }
+        if own.is_some_and(|own| own.contains(source)) {
             return Err(Fault::Source);
         }
         if self.bad_destination.contains(destination) {
@@ -319,6 +338,14 @@ impl Illegal for (Few<'_>, Few<'_>) {
     #[inline(always)]
     fn lanes<V: Lanes<N>, const N: usize>(self, sources: V, destinations: V) -> V {
         self.0.contain(sources) | self.1.contain(destinations)
+    }
+}
+
+/// The same, and the router's own addresses.
+impl Illegal for (Few<'_>, Few<'_>, Few<'_>) {
+    #[inline(always)]
+    fn lanes<V: Lanes<N>, const N: usize>(self, sources: V, destinations: V) -> V {
+        self.0.contain(sources) | self.1.contain(sources) | self.2.contain(destinations)
     }
 }
 
@@ -408,7 +435,8 @@ impl<const SUM: bool> Simple for LocalCheckIPHeader<SUM> {
         let routes = self.routes(cx);
         let shared = &*self.shared;
         let counts = &shared.counts[self.worker];
-        let second = |mut packet: Packet| match shared.check(&mut packet) {
+        let own = shared.own.as_ref().map(|own| own.read(cx.reader)).filter(|own| !own.is_empty());
+        let second = |mut packet: Packet| match shared.check(&mut packet, own) {
             Ok(()) => Some(packet),
             Err(fault) => {
                 shared.reject(packet, fault, counts, out);
@@ -417,12 +445,17 @@ impl<const SUM: bool> Simple for LocalCheckIPHeader<SUM> {
         };
         let headers = shared.headers();
         let plain = PlainTtls(Cell::new(true));
-        let one = |packet: &mut Packet, offset| shared.check_usual(packet, offset, &plain);
+        let one = |packet: &mut Packet, offset| shared.check_usual(packet, offset, own, &plain);
         let many_plain = match (shared.bad_source.few(), shared.bad_destination.few()) {
             (Some(sources), Some(destinations)) if shared.checksum => {
                 let batch = &mut *batch;
-                match sources.pair().filter(|_| destinations.is_empty()) {
+                match sources.pair().filter(|_| destinations.is_empty() && own.is_none()) {
                     Some(illegal) => widest(Look { batch, headers, illegal, routes, one, second }),
+                    None if own.is_some() => {
+                        let own = own.map_or(few_of(&[]), Own::few);
+                        let illegal = (sources, own, destinations);
+                        widest(Look { batch, headers, illegal, routes, one, second })
+                    }
                     None => {
                         let illegal = (sources, destinations);
                         widest(Look { batch, headers, illegal, routes, one, second })

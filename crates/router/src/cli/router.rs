@@ -137,6 +137,7 @@ pub fn router(args: &RouterArgs) -> Done {
     let Configuration { flat, sources, .. } = Configuration::of_text("router", text)?;
     let tables = graph::Tables::new();
     let published = linux::tables(&tables, settings.workers.unwrap_or(1).into());
+    let own = linux::own_addresses(&tables);
     let options = RunOptions {
         workers: settings.workers.unwrap_or(1).into(),
         burst: ROUTER_BURST.into(),
@@ -172,9 +173,10 @@ pub fn router(args: &RouterArgs) -> Done {
         let http = Arc::new(Mutex::new(http));
         let reload = Reload::on_signal(router, &control, &http, args, &settings)
             .map_err(|e| format!("SIGHUP: {e}"))?;
+        let sockets = linux::Watch::start(router, &settings.ports, own).map_err(|e| e.to_string())?;
         // Devices are closed by this thread, where the ports are: elsewhere drivers would not find them.
         namespaces.enter_private().map_err(|e| e.to_string())?;
-        Ok((server, http, control, reload, mirror))
+        Ok((server, http, control, reload, mirror, sockets))
     };
     // Devices are opened where the ports are.
     namespaces.enter_private().map_err(failed)?;

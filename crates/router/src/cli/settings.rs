@@ -91,6 +91,7 @@ impl Settings {
             redirects: self.redirects,
             counts: self.count_routes,
             lookup: self.lookup,
+            sockets: true,
         }
     }
 

@@ -243,6 +243,7 @@ mod tests {
             redirects: true,
             counts: true,
             lookup: Lookup { ipv4: Wanted::of_name::<u32>("quickest").unwrap(), ..Lookup::default() },
+            sockets: false,
         };
         for (node, workers) in [(1, 1), (2, 3)] {
             let text = text(&cluster, node, 15, &[Port::idle("eth1", [2, 0, 0, 0, 0, 1])]);

@@ -6,7 +6,8 @@ use graph::Router;
 use std::fmt::Write;
 
 /// Addresses that no packet may come from (RFC 1812 §5.3.7): this network, loopback, multicast, broadcast.
-const MARTIANS: &str = "0.0.0.0/8 127.0.0.0/8 224.0.0.0/4 255.255.255.255";
+/// Nor from the router's own, nor go to 0.0.0.0.
+const MARTIANS: &str = "0.0.0.0/8 127.0.0.0/8 224.0.0.0/4 255.255.255.255, BADDST 0.0.0.0, OWN main";
 /// Unspecified, loopback, IPv4 addresses (RFC 4942 §2.2), multicast.
 const MARTIANS6: &str = "::/127 ::ffff:0:0/96 ff00::/8";
 
@@ -100,6 +101,24 @@ impl ReversePath {
     }
 }
 
+/// What programs wait for with packet sockets although it is sent to addresses that the router does not have, or not yet: DHCP to
+/// clients, servers and relays (RFC 2131 §4.1), in datagrams that are no fragments; the same of IPv6. To any unicast address:
+/// Linux knows which are its own.
+const SHOWN: [&str; 3] = [
+    "12/0800 14/45 20/0000%1fff 23/11 36/0043",
+    "12/0800 14/45 20/0000%1fff 23/11 36/0044",
+    "12/86dd 20/11 56/0222%fffe",
+];
+
+/// Whether Linux gets, of all frames of a port in a running router, those that programs wait for with packet sockets.
+///
+/// # Errors
+/// What the router says.
+pub fn set_sockets(router: &Router, port: usize, listen: bool) -> Result<(), String> {
+    let output = if listen { "1" } else { "0" };
+    router.write(&format!("sockets{port}"), "switch", output).map_err(|e| e.to_string())
+}
+
 /// What packets pass beside what all pass, and what they are looked up in.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Extras {
@@ -109,6 +128,8 @@ pub struct Extras {
     pub redirects: bool,
     /// Packets and bytes of each route are counted.
     pub counts: bool,
+    /// What programs wait for with packet sockets goes to Linux while [`set_sockets`] says that there are some.
+    pub sockets: bool,
     /// The structures of the tables.
     pub lookup: Lookup,
 }
@@ -127,6 +148,20 @@ impl Extras {
             return String::new();
         }
         format!("  -> {name}{i} :: {class}({lookup}{i}, {from})\n")
+    }
+
+    /// Where the classifier gets its frames from, with an arrow behind it.
+    fn source(self, i: usize) -> String {
+        if !self.sockets {
+            return format!("in{i} -> ");
+        }
+        let shown = SHOWN.map(|pattern| format!("0/00%01 {pattern}")).join(", ");
+        format!(
+            "in{i} -> sockets{i} :: Switch(0);\n\
+             sockets{i}[1] -> shown{i} :: Classifier({shown}, -);\n\
+             shown{i}[0], shown{i}[1], shown{i}[2] -> punt{i};\n\
+             sockets{i}[0], shown{i}[3] -> ",
+        )
     }
 
     /// The element that leaves some to Linux, if one is wanted, with an arrow before it; and that again, as what goes there.
@@ -179,6 +214,7 @@ pub fn lookup(
     (rewrite, outputs): (&str, usize),
 ) -> String {
     let mac = port.mac.map(|byte| format!("{byte:x}")).join(":");
+    let source = extras.source(i);
     let from = format!("INTERFACES main, PORT {number}");
     let [name4, name6, with_options, ..] = CHECKS;
     let check4 = extras.check(["CheckReversePath", name4, "rt", "main"], i, &from);
@@ -194,7 +230,7 @@ pub fn lookup(
     let (punt, long) = (outputs, outputs + 1);
     let text = format!(
         "\n// From {name}: IPv4, IPv6, IPv4 whose sources Linux checks, VLANs, what is Linux's, and IPv4 with options.\n\
-         in{i} -> class{i} :: PortInput(PORT {number}, INTERFACES main, ADDRESS {mac});\n\
+         {source}class{i} :: PortInput(PORT {number}, INTERFACES main, ADDRESS {mac});\n\
          class{i}[0] -> CheckIPHeader(BADSRC {MARTIANS}, OFFSET 14)\n\
          {check4}{count4}\x20 -> rt{i} :: DirectIPLookup(TABLE main, ONE_OUTPUT true, {structure4}{from}){back4}\n\
          \x20 -> next{i} :: AdjacencyRewrite(rt{i}, ADJACENCIES main, INTERFACES main, {rewrite} {long});\n\

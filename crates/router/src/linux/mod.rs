@@ -14,6 +14,7 @@ pub mod keeper;
 mod lookup;
 mod mirror;
 mod namespaces;
+mod sockets;
 mod supervise;
 mod twins;
 
@@ -24,6 +25,7 @@ pub use lookup::Lookup;
 pub use lookup::Wanted;
 pub use mirror::Mirror;
 pub use namespaces::Namespaces;
+pub use sockets::Watch;
 pub use twins::{Port, Twins, hand_over, take_back};
 
 use control::Tables;
@@ -36,6 +38,11 @@ const TABLE: &str = "main";
 const STRUCTURE4: Structure = Structure::Dir24_8;
 /// The same for IPv6.
 const STRUCTURE6: Structure = Structure::RangeTree;
+
+/// The router's own addresses, of which its elements know.
+pub fn own_addresses(of: &graph::Tables) -> std::sync::Arc<elements::ip::OwnAddresses> {
+    of.get_or(TABLE, elements::ip::OwnAddresses::default)
+}
 
 /// The tables in which elements and control meet, in a router with so many workers.
 pub fn tables(of: &graph::Tables, workers: usize) -> Tables {

@@ -15,6 +15,7 @@ mod reference;
 mod reverse_path;
 mod service;
 mod tags_like_linux;
+mod transit;
 mod vlans;
 mod vrfs;
 

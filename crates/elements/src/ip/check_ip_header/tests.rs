@@ -111,6 +111,7 @@ proptest! {
             bad_source: set("0.0.0.0 255.255.255.255 10.255.0.255 224.0.0.0/4"),
             good_destination: set("10.0.0.10"),
             bad_destination: set("0.0.0.0/8 127.0.0.0/8"),
+            own: None,
             checksum: true,
             verbose: false,
             name: String::new(),
@@ -133,7 +134,7 @@ proptest! {
         let pool = Pool::heap(8, 256);
         let plain = PlainTtls(Cell::new(true));
         let (mut short, mut long) = (pool.packet(&bytes).unwrap(), pool.packet(&bytes).unwrap());
-        let (usual, all) = (element.check_usual(&mut short, offset, &plain), element.check(&mut long));
+        let (usual, all) = (element.check_usual(&mut short, offset, None, &plain), element.check(&mut long, None));
         if let Some(destination) = usual {
             prop_assert_eq!(all, Ok(()));
             prop_assert_eq!((short.data(), destination), (long.data(), long.dst_ip()));
