@@ -8,9 +8,10 @@ use nix::sys::socket::{
 use std::io::{self, IoSliceMut};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 
-/// Groups to listen to: interfaces, neighbours, addresses and routes of both families, settings of interfaces of both, next-hop
-/// objects (group n is bit n − 1).
-pub const GROUPS: u32 = 1 | 1 << 2 | 1 << 4 | 1 << 6 | 1 << 8 | 1 << 10 | 1 << 23 | 1 << 24 | 1 << 31;
+/// Groups to listen to: interfaces, neighbours, addresses and routes of both families, settings of interfaces of both, rules of
+/// both, next-hop objects (group n is bit n − 1).
+pub const GROUPS: u32 =
+    1 | 1 << 2 | 1 << 4 | 1 << 6 | 1 << 7 | 1 << 8 | 1 << 10 | 1 << 18 | 1 << 23 | 1 << 24 | 1 << 31;
 
 /// Room for one datagram: the kernel uses at most 32 KiB.
 pub const DATAGRAM: usize = 64 * 1024;

@@ -5,7 +5,8 @@ use control::Model;
 use control::netlink::request::Topic;
 use control::netlink::wire::{Builder, Messages};
 use control::netlink::{
-    Action, Hop, Hops, Kind, Link, MAIN_TABLE, Message, Neighbour, NextHopObject, ObjectTarget, Route, decode,
+    Action, Hop, Hops, Kind, Link, MAIN_TABLE, Message, Neighbour, NextHopObject, ObjectTarget, Rare, Route,
+    decode,
 };
 use fib::{Prefix, Prefix4};
 use proptest::prelude::*;
@@ -31,6 +32,7 @@ fn route<A: fib::Address>() -> impl Strategy<Value = Route<A>> {
         kind: Kind::Unicast,
         hops,
         mtu: None,
+        rare: Rare::default(),
     })
 }
 
@@ -150,7 +152,17 @@ where
     Prefix<A>: std::str::FromStr<Err: std::fmt::Debug>,
 {
     let prefix = prefix.parse().unwrap();
-    Route { table: MAIN_TABLE, prefix, metric: 0, tos: 0, protocol: 4, kind: Kind::Unicast, hops, mtu: None }
+    Route {
+        table: MAIN_TABLE,
+        prefix,
+        metric: 0,
+        tos: 0,
+        protocol: 4,
+        kind: Kind::Unicast,
+        hops,
+        mtu: None,
+        rare: Rare::default(),
+    }
 }
 
 #[test]

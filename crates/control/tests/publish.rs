@@ -3,7 +3,7 @@
 
 use control::netlink::{
     Action, Hop, Hops, Kind, LOCAL_TABLE, Link, MAIN_TABLE, Message, Neighbour, NextHopObject, ObjectTarget,
-    Route,
+    Rare, Route,
 };
 use control::{BLACKHOLE, Model, PUNT, Publisher, Tables, object_number, set_number};
 use epoch::Reader;
@@ -46,7 +46,17 @@ impl World {
 
     fn route_of(&mut self, table: u32, prefix: &str, metric: u32, kind: Kind, hops: Hops) {
         let prefix = prefix.parse().unwrap();
-        let route = Route { table, prefix, metric, tos: 0, protocol: 4, kind, hops, mtu: None };
+        let route = Route {
+            table,
+            prefix,
+            metric,
+            tos: 0,
+            protocol: 4,
+            kind,
+            hops,
+            mtu: None,
+            rare: Rare::default(),
+        };
         self.tell(Message::Route4(Action::Add, route));
     }
 
@@ -58,7 +68,17 @@ impl World {
     /// A route with an MTU.
     fn narrow(&mut self, prefix: &str, metric: u32, hops: Hops, mtu: u32) {
         let (table, prefix, kind) = (MAIN_TABLE, prefix.parse().unwrap(), Kind::Unicast);
-        let route = Route { table, prefix, metric, tos: 0, protocol: 4, kind, hops, mtu: Some(mtu) };
+        let route = Route {
+            table,
+            prefix,
+            metric,
+            tos: 0,
+            protocol: 4,
+            kind,
+            hops,
+            mtu: Some(mtu),
+            rare: Rare::default(),
+        };
         self.tell(Message::Route4(Action::Add, route));
     }
 
@@ -241,6 +261,7 @@ fn ways_of_routes_are_groups_as_long_as_routes_have_them() {
         kind,
         hops: both(1, 1),
         mtu: None,
+        rare: Rare::default(),
     };
     world.tell(Message::Route4(Action::Remove, route));
     world.publish();
@@ -304,7 +325,17 @@ fn a_worse_route_takes_the_place_of_one_whose_way_is_down() {
         let hops = Hops::One(first);
         let (table, prefix) = (MAIN_TABLE, format!("20.{i}.0.0/16").parse().unwrap());
         let kind = Kind::Unicast;
-        let route = Route { table, prefix, metric: 10, tos: 0, protocol: 4, kind, hops, mtu: None };
+        let route = Route {
+            table,
+            prefix,
+            metric: 10,
+            tos: 0,
+            protocol: 4,
+            kind,
+            hops,
+            mtu: None,
+            rare: Rare::default(),
+        };
         world.tell(Message::Route4(Action::Remove, route));
     });
     world.publish();

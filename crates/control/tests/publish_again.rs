@@ -2,7 +2,7 @@
 #![expect(clippy::unwrap_used, reason = "the helpers of a test")]
 
 use control::netlink::{
-    Action, Hop, Hops, Kind, Link, MAIN_TABLE, Message, Neighbour, NextHopObject, ObjectTarget, Route,
+    Action, Hop, Hops, Kind, Link, MAIN_TABLE, Message, Neighbour, NextHopObject, ObjectTarget, Rare, Route,
 };
 use control::replicate::{Feed, Frames, Hello, Log, Replica, VERSION};
 use control::{Model, Publisher, Tables, set_number};
@@ -87,7 +87,10 @@ fn route(action: Action, prefix: &str, hops: Hops) -> Message {
 fn route_in(table: u32, action: Action, prefix: &str, hops: Hops) -> Message {
     let prefix = prefix.parse().unwrap();
     let kind = Kind::Unicast;
-    Message::Route4(action, Route { table, prefix, metric: 0, tos: 0, protocol: 4, kind, hops, mtu: None })
+    Message::Route4(
+        action,
+        Route { table, prefix, metric: 0, tos: 0, protocol: 4, kind, hops, mtu: None, rare: Rare::default() },
+    )
 }
 
 fn via(link: u32, last: u8) -> Hop {

@@ -10,7 +10,7 @@ mod framing;
 mod watch;
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use epoch::{Reader, Table};
 
@@ -189,6 +189,7 @@ pub struct Adjacencies {
     known: Mutex<Known>,
     forwarding: Table<Forwarding>,
     watch: watch::Watch,
+    owner: OnceLock<&'static str>,
 }
 
 /// What is known, also of next hops that no route has led to yet.
@@ -226,11 +227,27 @@ impl Default for Adjacencies {
     fn default() -> Adjacencies {
         let known = Known::default();
         let forwarding = Table::new(known.forwarding(&[], 0));
-        Adjacencies { known: Mutex::new(known), forwarding, watch: watch::Watch::default() }
+        Adjacencies {
+            known: Mutex::new(known),
+            forwarding,
+            watch: watch::Watch::default(),
+            owner: OnceLock::new(),
+        }
     }
 }
 
 impl Adjacencies {
+    /// Somebody else fills the table, who would not notice if it were changed by hand; `instead` says where it is to be changed.
+    /// The first call decides.
+    pub fn set_owner(&self, instead: &'static str) {
+        let _ = self.owner.set(instead);
+    }
+
+    /// Where it is to be changed, if not by hand.
+    pub fn owner(&self) -> Option<&'static str> {
+        self.owner.get().copied()
+    }
+
     /// The adjacencies now.
     #[inline]
     pub fn read<'c>(&'c self, reader: &'c Reader) -> &'c Forwarding {

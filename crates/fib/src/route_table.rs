@@ -99,6 +99,7 @@ pub struct RouteTable<A: Address> {
     /// Readers must keep the line with the fields above.
     state: Padded<Mutex<State<A>>>,
     counts: OnceLock<Arc<RouteCounts<A>>>,
+    owner: OnceLock<&'static str>,
 }
 
 /// What only writers look at.
@@ -144,7 +145,19 @@ impl<A: Address> RouteTable<A> {
                 watch: None,
             })),
             counts: OnceLock::new(),
+            owner: OnceLock::new(),
         }
+    }
+
+    /// Somebody else fills the table, who would not notice if its routes were changed by hand; `instead` says where they are to be
+    /// changed. The first call decides.
+    pub fn set_owner(&self, instead: &'static str) {
+        let _ = self.owner.set(instead);
+    }
+
+    /// Where the routes are to be changed, if not by hand.
+    pub fn owner(&self) -> Option<&'static str> {
+        self.owner.get().copied()
     }
 
     /// Counts for which routes the table is looked up from now on, by so many workers; see [`RouteCounts`]. Numbers of routes

@@ -2,6 +2,7 @@
 //! clock.
 
 use super::Model;
+use super::expiry::Expiry;
 use crate::netlink::request::{self, Topic};
 use crate::netlink::wire::Raw;
 use crate::netlink::{Action, Message, decode};
@@ -12,6 +13,10 @@ use std::time::Duration;
 const SETTLE: Duration = Duration::from_millis(20);
 /// An answer that does not go on for so long is given up, and asked for again.
 const PATIENCE: Duration = Duration::from_secs(5);
+/// So long everything is taken to be as it was last read.
+const AUDIT: Duration = Duration::from_secs(60);
+/// Reading it only to see whether it is takes at most one part in so many of the time.
+const AUDIT_SHARE: u32 = 200;
 /// `EBUSY` and `EINTR`: ask again.
 const ASK_AGAIN: [i32; 2] = [16, 4];
 
@@ -48,8 +53,28 @@ pub struct Follower {
     not_before: Duration,
     dump: Option<Dump>,
     sequence: u32,
+    expiry: Expiry,
+    /// When everything was last asked for only to see whether it is as we know it, and how long that took.
+    audit: Audit,
     /// What has happened so far.
     pub counts: Counts,
+}
+
+/// Everything is read again from time to time, in case the kernel has removed something without a word in a way that nobody
+/// knows of.
+#[derive(Clone, Copy, Debug, Default)]
+struct Audit {
+    begun: Duration,
+    ended: Duration,
+    is_running: bool,
+}
+
+impl Audit {
+    /// When the next one is due.
+    fn next(&self) -> Duration {
+        let took = self.ended.saturating_sub(self.begun);
+        self.ended + AUDIT.max(took.saturating_mul(AUDIT_SHARE))
+    }
 }
 
 impl Follower {
@@ -60,12 +85,17 @@ impl Follower {
 
     /// True if the model is complete: every dump that was asked for has ended.
     pub fn is_synced(&self) -> bool {
+        self.is_idle() || self.audit.is_running
+    }
+
+    fn is_idle(&self) -> bool {
         self.todo.is_empty() && self.dump.is_none()
     }
 
     /// Messages were lost: everything is to be asked for again. Nothing is removed before the answers are there.
     pub fn overrun(&mut self) {
         self.counts.overruns += 1;
+        self.audit.is_running = false;
         self.todo.extend(Topic::ALL);
         if let Some(dump) = &mut self.dump {
             dump.spoiled = true;
@@ -74,6 +104,7 @@ impl Follower {
 
     /// The next request to send, if it is time for one.
     pub fn request(&mut self, model: &mut Model, now: Duration) -> Option<Vec<u8>> {
+        self.look_at_times(model, now);
         if let Some(dump) = self.dump {
             if now.saturating_sub(dump.heard) < PATIENCE {
                 return None;
@@ -94,10 +125,33 @@ impl Follower {
 
     /// How long nothing need be asked for, if no message comes; `None` = for ever.
     pub fn wait(&self, now: Duration) -> Option<Duration> {
-        match &self.dump {
-            Some(dump) => Some((dump.heard + PATIENCE).saturating_sub(now)),
-            None if self.todo.is_empty() => None,
-            None => Some(self.not_before.saturating_sub(now)),
+        let next = match &self.dump {
+            Some(dump) => (dump.heard + PATIENCE).saturating_sub(now),
+            None if self.todo.is_empty() => self.audit.next().saturating_sub(now),
+            None => self.not_before.saturating_sub(now),
+        };
+        Some(self.expiry.wait(now).map_or(next, |expiry| expiry.min(next)))
+    }
+
+    /// Removes routes that have ended, and asks again for what may be another than we know.
+    fn look_at_times(&mut self, model: &mut Model, now: Duration) {
+        let due = self.expiry.step(now);
+        for route in due.ended {
+            model.routes6.apply(Action::Remove, route, false);
+        }
+        if due.ask {
+            self.todo.insert(Topic::Routes6);
+        }
+        if !self.is_idle() || self.counts.dumps == 0 {
+            return;
+        }
+        if self.audit.ended.is_zero() {
+            self.audit = Audit { begun: now, ended: now.max(Duration::from_nanos(1)), is_running: false };
+        } else if self.audit.begun > self.audit.ended {
+            self.audit = Audit { ended: now, is_running: false, ..self.audit };
+        } else if now >= self.audit.next() {
+            self.todo.extend(Topic::ALL);
+            self.audit = Audit { begun: now, is_running: true, ..self.audit };
         }
     }
 
@@ -126,7 +180,8 @@ impl Follower {
                     self.ask(&[dump.topic], now);
                 }
             }
-            (message, ours) => {
+            (mut message, ours) => {
+                self.expiry.note(&mut message, now);
                 if ours.is_none() && removes_in_silence(&message, model) {
                     self.ask(&[Topic::NextHops, Topic::Routes4, Topic::Routes6], now);
                 }
@@ -136,6 +191,7 @@ impl Follower {
     }
 
     fn ask(&mut self, topics: &[Topic], now: Duration) {
+        self.audit.is_running = false;
         self.todo.extend(topics);
         self.not_before = now + SETTLE;
         if let Some(dump) = &mut self.dump
@@ -147,11 +203,15 @@ impl Follower {
 }
 
 /// IPv4 routes over a link that goes down, or with a source address that goes, are removed by the kernel without a
-/// message for each; so are next-hop objects, and with a sysctl IPv6 routes.
+/// message for each; so are next-hop objects, also when a link loses its carrier, and with a sysctl IPv6 routes. With the MTU of
+/// a link those of IPv6 routes over it change; with its master they go to another table.
 fn removes_in_silence(message: &Message, model: &Model) -> bool {
     match message {
         Message::Link(Action::Remove, _) | Message::Address(Action::Remove, _) => true,
-        Message::Link(_, link) => model.links.get(link.index).is_some_and(|old| old.up != link.up),
+        Message::Link(_, link) => model.links.get(link.index).is_some_and(|old| {
+            let lost = old.carrier && !link.carrier;
+            lost || (old.up, old.mtu, old.master) != (link.up, link.mtu, link.master)
+        }),
         // With an object, the routes over it.
         Message::NextHop(Action::Remove, _) => true,
         _ => false,

@@ -1,7 +1,7 @@
 //! The routes of one prefix in one table, in the order in which they win.
 
 use super::Generation;
-use crate::netlink::{Action, Hop, Hops, Kind, Route};
+use crate::netlink::{Action, Hop, Hops, Kind, Rare, Route};
 use fib::Address;
 use std::sync::Arc;
 
@@ -20,18 +20,29 @@ pub struct Entry {
     pub hops: Hops,
     /// Longest packet, if the route says.
     pub mtu: Option<u32>,
+    /// Not 0: it is for some sources only.
+    pub selector: u64,
+    /// Of those with the same metric the highest wins (RFC 4191).
+    pub preference: i8,
 }
 
 impl Entry {
     /// What the route is beside them.
     pub fn of<A: Address>(route: Route<A>) -> Entry {
-        let Route { table: _, prefix: _, metric, tos, protocol, kind, hops, mtu } = route;
-        Entry { metric, tos, protocol, kind, hops, mtu }
+        let Route { table: _, prefix: _, metric, tos, protocol, kind, hops, mtu, rare } = route;
+        let Rare { selector, preference, expires: _ } = rare;
+        Entry { metric, tos, protocol, kind, hops, mtu, selector, preference }
+    }
+
+    /// It is for some packets to its prefix only.
+    pub fn is_selective(&self) -> bool {
+        self.tos != 0 || self.selector != 0
     }
 
     /// The same way for the same packets: what the kernel does not let be twice.
     fn is_same(&self, other: &Entry) -> bool {
-        (self.metric, self.tos, self.kind, &self.hops) == (other.metric, other.tos, other.kind, &other.hops)
+        let key = |entry: &Entry| (entry.metric, entry.tos, entry.selector, entry.kind);
+        key(self) == key(other) && self.hops == other.hops
     }
 
     /// IPv6 makes one route of all that have a gateway and the same metric.
@@ -158,9 +169,21 @@ impl List {
         });
     }
 
-    /// Makes this the only route of the prefix: FRR sends what it has chosen.
+    /// Makes this the only route of the prefix for the same sources: FRR sends what it has chosen.
     pub fn set(&mut self, new: Arc<Entry>, now: Generation) {
-        *self = List::One((new, now));
+        if !self.iter().any(|old| old.selector != new.selector) {
+            *self = List::One((new, now));
+            return;
+        }
+        self.change(|list| {
+            list.retain(|(old, _)| old.selector != new.selector);
+            insert(list, new, now, true);
+        });
+    }
+
+    /// The route of the prefix for these sources is gone.
+    pub fn unset(&mut self, selector: u64) {
+        self.change(|list| list.retain(|(old, _)| old.selector != selector));
     }
 
     /// Removes what is of another generation. True if something was.
@@ -173,9 +196,9 @@ impl List {
     }
 }
 
-/// What decides who wins: the route for one type of service before that for any, then the metric.
-fn rank(entry: &Entry) -> (std::cmp::Reverse<u8>, u32) {
-    (std::cmp::Reverse(entry.tos), entry.metric)
+/// What decides who wins: the route for one type of service, or some sources, before that for any, then the metric.
+fn rank(entry: &Entry) -> (std::cmp::Reverse<(u8, u64)>, u32) {
+    (std::cmp::Reverse((entry.tos, entry.selector)), entry.metric)
 }
 
 /// Puts a new route in its place: `last` of those that rank the same, or first.

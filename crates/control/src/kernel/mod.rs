@@ -4,13 +4,14 @@
 //! ([`Model::mark`]), names everything that is there, and what has then an older generation is gone ([`Model::sweep`]): so
 //! news may come before, between and after the parts of a dump, and what has not changed is not touched.
 
+mod expiry;
 mod follow;
 mod list;
 mod prefixes;
 mod table;
 
 use crate::netlink::request::Topic;
-use crate::netlink::{Action, Address, Link, Message, Neighbour, Netconf, ObjectTarget, Untold};
+use crate::netlink::{Action, Address, Link, Message, Neighbour, Netconf, ObjectTarget, Rule, Untold};
 use fib::Family;
 use std::collections::{BTreeMap, HashSet};
 use std::hash::Hash;
@@ -129,6 +130,8 @@ pub struct Model {
     pub neighbours: Known<(u32, IpAddr), Neighbour>,
     /// Next-hop objects by number.
     pub next_hops: Known<u32, ObjectTarget>,
+    /// Rules of policy routing.
+    pub rules: Known<Rule, ()>,
     /// IPv4 routes.
     pub routes4: Routes<u32>,
     /// IPv6 routes.
@@ -147,6 +150,7 @@ impl Model {
             }
             Message::Address(action, address) => self.addresses.apply(action, address, ()),
             Message::Neighbour(action, one) => self.neighbours.apply(action, (one.link, one.ip), one),
+            Message::Rule(action, rule) => self.rules.apply(action, rule, ()),
             Message::NextHop(action, object) => self.next_hops.apply(action, object.id, object.to),
             Message::Route4(action, route) => self.routes4.apply(action, route, dumped),
             Message::Route6(action, route) => self.routes6.apply(action, route, dumped),
@@ -161,6 +165,7 @@ impl Model {
             Topic::Netconf => self.netconf.mark(),
             Topic::Addresses => self.addresses.mark(),
             Topic::Neighbours => self.neighbours.mark(),
+            Topic::Rules => self.rules.mark(),
             Topic::NextHops => self.next_hops.mark(),
             Topic::Routes4 => self.routes4.mark(),
             Topic::Routes6 => self.routes6.mark(),
@@ -175,6 +180,7 @@ impl Model {
             Topic::Netconf => self.netconf.sweep(),
             Topic::Addresses => self.addresses.sweep(),
             Topic::Neighbours => self.neighbours.sweep(),
+            Topic::Rules => self.rules.sweep(),
             Topic::NextHops => self.next_hops.sweep(),
             Topic::Routes4 => self.routes4.sweep(),
             Topic::Routes6 => self.routes6.sweep(),

@@ -93,7 +93,11 @@ impl<A: Address> Routes<A> {
         let (id, prefix) = (route.table, route.prefix);
         let table = self.tables.entry(id).or_default();
         if action == Action::Remove {
-            if !table.reduce(prefix, |_| true) {
+            let unset = |list: &mut List| {
+                list.unset(route.rare.selector);
+                list.is_empty()
+            };
+            if !table.reduce(prefix, unset) {
                 return;
             }
         } else {

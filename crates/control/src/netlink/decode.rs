@@ -4,13 +4,15 @@
 //! kinds of messages and attributes at any time.
 
 use super::message::{
-    Action, Address, Hop, Hops, Kind, Link, Message, Neighbour, NextHopObject, ObjectTarget, Route,
+    Action, Address, Hop, Hops, Kind, Link, Message, Neighbour, NextHopObject, ObjectTarget, Rare, Route,
 };
 use super::netconf::netconf;
 use super::numbers::*;
+use super::rule;
 use super::wire::{Attributes, Raw, u16_at, u32_at};
-use fib::Prefix;
+use fib::{Family, Prefix};
 use packet::wire::ethernet::{self, Mac};
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 /// `RTM_F_CLONED`: a cached exception, not a route.
@@ -21,9 +23,8 @@ const MOST_HOPS: usize = 1024;
 /// What a message says.
 pub fn decode(raw: &Raw<'_>) -> Message {
     let action = match raw.kind {
-        RTM_DELLINK | RTM_DELNETCONF | RTM_DELADDR | RTM_DELNEIGH | RTM_DELROUTE | RTM_DELNEXTHOP => {
-            Action::Remove
-        }
+        RTM_DELLINK | RTM_DELNETCONF | RTM_DELADDR | RTM_DELNEIGH | RTM_DELRULE | RTM_DELROUTE
+        | RTM_DELNEXTHOP => Action::Remove,
         _ if raw.flags & NLM_F_REPLACE != 0 => Action::Replace,
         _ if raw.flags & NLM_F_APPEND != 0 => Action::Append,
         _ => Action::Add,
@@ -38,6 +39,7 @@ pub fn decode(raw: &Raw<'_>) -> Message {
         RTM_NEWNETCONF | RTM_DELNETCONF => netconf(raw.body).map(|one| Message::Netconf(action, one)),
         RTM_NEWADDR | RTM_DELADDR => address(raw.body).map(|address| Message::Address(action, address)),
         RTM_NEWNEIGH | RTM_DELNEIGH => neighbour(raw.body).map(|one| Message::Neighbour(action, one)),
+        RTM_NEWRULE | RTM_DELRULE => rule::rule(raw.body).map(|rule| Message::Rule(action, rule)),
         RTM_NEWNEXTHOP | RTM_DELNEXTHOP => next_hop(raw.body).map(|hop| Message::NextHop(action, hop)),
         RTM_NEWROUTE | RTM_DELROUTE => match raw.body.first() {
             Some(&AF_INET) => route::<u32>(raw.body).map(|route| Message::Route4(action, route)),
@@ -50,7 +52,7 @@ pub fn decode(raw: &Raw<'_>) -> Message {
 }
 
 /// An IP address of 4 or 16 bytes.
-fn ip(value: &[u8]) -> Option<IpAddr> {
+pub(super) fn ip(value: &[u8]) -> Option<IpAddr> {
     match *value {
         [a, b, c, d] => Some(Ipv4Addr::new(a, b, c, d).into()),
         _ => value.try_into().ok().map(|bytes: [u8; 16]| Ipv6Addr::from(bytes).into()),
@@ -162,7 +164,7 @@ fn next_hop(body: &[u8]) -> Option<NextHopObject> {
     let mut id = None;
     let mut hop = Hop { gateway: None, link: 0 };
     let mut group = None;
-    let mut blackhole = false;
+    let (mut blackhole, mut is_encapsulated) = (false, false);
     for (kind, value) in Attributes::new(body.get(8..)?) {
         match kind {
             1 => id = u32_at(value, 0),
@@ -177,8 +179,13 @@ fn next_hop(body: &[u8]) -> Option<NextHopObject> {
             4 => blackhole = true,
             5 => hop.link = u32_at(value, 0)?,
             6 => hop.gateway = ip(value),
+            // `NHA_ENCAP_TYPE`: Linux alone knows how.
+            7 => is_encapsulated = true,
             _ => {}
         }
+    }
+    if is_encapsulated {
+        hop = Hop { gateway: None, link: 0 };
     }
     let to = match group {
         Some(members) => ObjectTarget::Group(members),
@@ -201,8 +208,7 @@ fn route<A: fib::Address>(body: &[u8]) -> Option<Route<A>> {
         9 => Kind::Throw,
         _ => return None,
     };
-    // Routes by source are not known here.
-    if u32_at(body, 8)? & CLONED != 0 || from != 0 {
+    if u32_at(body, 8)? & CLONED != 0 {
         return None;
     }
     let mut route = Route {
@@ -214,18 +220,29 @@ fn route<A: fib::Address>(body: &[u8]) -> Option<Route<A>> {
         kind,
         hops: Hops::None,
         mtu: None,
+        rare: Rare::default(),
     };
+    let mut is_encapsulated = false;
     let (mut hop, mut object) = (Hop { gateway: None, link: 0 }, None);
     for (kind, value) in Attributes::new(body.get(12..)?) {
         match kind {
             1 => route.prefix = Prefix::new(A::from_ip(ip(value)?)?, len)?,
+            // `RTA_SRC`.
+            2 if from != 0 => route.rare.selector = selector(value, from),
             4 => hop.link = u32_at(value, 0)?,
             5 => hop.gateway = Some(ip(value)?),
             6 => route.metric = u32_at(value, 0)?,
             8 => route.mtu = metric_mtu(value),
-            9 => route.hops = many(value),
+            9 => (route.hops, is_encapsulated) = many(value),
+            // `RTA_CACHEINFO`: its third field; 0 if the route stays.
+            12 if A::FAMILY == Family::Ipv6 => {
+                let expires = u32_at(value, 8).map(u32::cast_signed);
+                route.rare.expires = expires.filter(|hundredths| *hundredths != 0);
+            }
             15 => route.table = u32_at(value, 0)?,
             18 => hop.gateway = Some(via(value)?),
+            20 => route.rare.preference = preference(value),
+            21 => is_encapsulated = true,
             30 => object = u32_at(value, 0),
             _ => {}
         }
@@ -236,6 +253,13 @@ fn route<A: fib::Address>(body: &[u8]) -> Option<Route<A>> {
     } else if route.hops == Hops::None && (hop.link != 0 || hop.gateway.is_some()) {
         route.hops = Hops::One(hop);
     }
+    if from != 0 && route.rare.selector == 0 {
+        return None;
+    }
+    if is_encapsulated {
+        // Linux alone knows how.
+        route.hops = Hops::None;
+    }
     if matches!(route.kind, Kind::Blackhole | Kind::Unreachable | Kind::Prohibit | Kind::Throw)
         && !matches!(route.hops, Hops::Object(_))
     {
@@ -243,6 +267,22 @@ fn route<A: fib::Address>(body: &[u8]) -> Option<Route<A>> {
         route.hops = Hops::None;
     }
     Some(route)
+}
+
+/// A number for the sources that a route is for; never 0.
+fn selector(source: &[u8], len: u8) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    (source, len).hash(&mut hasher);
+    hasher.finish().max(1)
+}
+
+/// `RTA_PREF`: `ICMPV6_ROUTER_PREF_HIGH` or `_LOW`; what else there is counts as medium (RFC 4191 §2.1).
+fn preference(value: &[u8]) -> i8 {
+    match value {
+        [1] => 1,
+        [3] => -1,
+        _ => 0,
+    }
 }
 
 /// `RTAX_MTU` of `RTA_METRICS`.
@@ -255,9 +295,10 @@ fn via(value: &[u8]) -> Option<IpAddr> {
     ip(value.get(2..)?)
 }
 
-/// `RTA_MULTIPATH`: `struct rtnexthop` (length, flags, weight − 1, interface) and attributes, one behind the other.
-fn many(mut value: &[u8]) -> Hops {
-    let mut hops = Vec::new();
+/// `RTA_MULTIPATH`: `struct rtnexthop` (length, flags, weight − 1, interface) and attributes, one behind the other; whether one of
+/// them puts packets into others.
+fn many(mut value: &[u8]) -> (Hops, bool) {
+    let (mut hops, mut is_encapsulated) = (Vec::new(), false);
     while let Some(len) = u16_at(value, 0).map(usize::from)
         && let Some(one) = value.get(..len)
         && let (Some(weight), Some(link), Some(attributes)) = (one.get(3), u32_at(one, 4), one.get(8..))
@@ -268,16 +309,18 @@ fn many(mut value: &[u8]) -> Hops {
             match kind {
                 5 => hop.gateway = ip(value),
                 18 => hop.gateway = via(value),
+                21 => is_encapsulated = true,
                 _ => {}
             }
         }
         hops.push((hop, u32::from(*weight) + 1));
         value = value.get(len.next_multiple_of(4)..).unwrap_or_default();
     }
-    match *hops {
+    let hops = match *hops {
         [] => Hops::None,
         // IPv6 writes even a single way like this, after its others went.
         [(hop, _)] => Hops::One(hop),
         _ => Hops::Many(hops.into()),
-    }
+    };
+    (hops, is_encapsulated)
 }

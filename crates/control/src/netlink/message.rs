@@ -27,6 +27,8 @@ pub enum Message {
     Route4(Action, Route<u32>),
     /// About an IPv6 route.
     Route6(Action, Route<u128>),
+    /// About a rule of policy routing.
+    Rule(Action, Rule),
     /// The end of the dump that was asked for with this sequence number. `interrupted`: it may not be consistent.
     Done {
         /// Of the request.
@@ -219,4 +221,47 @@ pub struct Route<A: fib::Address> {
     pub hops: Hops,
     /// Longest packet on this route, if the route says (`mtu`).
     pub mtu: Option<u32>,
+    /// What few routes have.
+    pub rare: Rare,
+}
+
+/// What few routes have.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Rare {
+    /// Different for routes that hold for different sources (IPv6, `from`); 0 = any source.
+    pub selector: u64,
+    /// Of several IPv6 routes with the same metric the highest wins (RFC 4191 §2.1): 1 high, 0 medium, -1 low.
+    pub preference: i8,
+    /// The kernel stops using the route after so many hundredths of a second; from 0 on it has.
+    pub expires: Option<i32>,
+}
+
+/// A rule of policy routing (`ip rule`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Rule {
+    /// Of this family.
+    pub family: fib::Family,
+    /// The lowest is asked first.
+    pub priority: u32,
+    /// Whose packets it is for.
+    pub for_packets: Selection,
+    /// The table that it has them looked up in, if it does no more than that.
+    pub table: Option<u32>,
+    /// Tells rules apart that are alike in all this.
+    pub digest: u64,
+}
+
+/// Which forwarded packets a rule is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Selection {
+    /// All.
+    All,
+    /// None: those that programs send out of an interface, or those that belong to VRFs.
+    None,
+    /// Those to these addresses: the first, and bits of the prefix.
+    To(IpAddr, u8),
+    /// Those that come in by the interface of this name, NUL-padded.
+    From([u8; 16]),
+    /// Some, by what only Linux looks at.
+    Some,
 }

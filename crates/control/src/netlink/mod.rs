@@ -6,11 +6,12 @@ pub mod message;
 pub mod netconf;
 pub mod numbers;
 pub mod request;
+mod rule;
 pub mod wire;
 
 pub use decode::decode;
 pub use message::{
     Action, Address, Hop, Hops, Kind, LOCAL_TABLE, Link, MAIN_TABLE, Message, Neighbour, NextHopObject,
-    ObjectTarget, Route,
+    ObjectTarget, Rare, Route, Rule, Selection,
 };
 pub use netconf::{ALL, Netconf, Untold, untold};

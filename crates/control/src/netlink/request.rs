@@ -22,6 +22,8 @@ pub enum Topic {
     Addresses,
     /// Neighbours.
     Neighbours,
+    /// Rules of policy routing, of both families.
+    Rules,
     /// Next-hop objects.
     NextHops,
     /// IPv4 routes.
@@ -32,11 +34,12 @@ pub enum Topic {
 
 impl Topic {
     /// All, in order: what others refer to comes first.
-    pub const ALL: [Topic; 7] = [
+    pub const ALL: [Topic; 8] = [
         Topic::Links,
         Topic::Netconf,
         Topic::Addresses,
         Topic::Neighbours,
+        Topic::Rules,
         Topic::NextHops,
         Topic::Routes4,
         Topic::Routes6,
@@ -51,6 +54,7 @@ pub fn dump(topic: Topic, sequence: u32) -> Vec<u8> {
         Topic::Netconf => (RTM_GETNETCONF, 0, 4),
         Topic::Addresses => (RTM_GETADDR, 0, 8),
         Topic::Neighbours => (RTM_GETNEIGH, 0, 12),
+        Topic::Rules => (RTM_GETRULE, 0, 12),
         Topic::NextHops => (RTM_GETNEXTHOP, 0, 8),
         Topic::Routes4 => (RTM_GETROUTE, AF_INET, 12),
         Topic::Routes6 => (RTM_GETROUTE, AF_INET6, 12),

@@ -4,6 +4,7 @@
 //! it comes back: a number in an adjacency never means another VLAN.
 
 use super::Near;
+use super::policy::Policy;
 use super::settings::{Above, settings};
 use crate::kernel::Model;
 use crate::netlink::Link;
@@ -171,7 +172,7 @@ impl Places {
 
     /// Looks at the kernel's interfaces anew. Returns VRFs that no interface is in any more. What has changed is shown to
     /// workers by [`show`](Self::show), when there are routes for it.
-    pub fn update(&mut self, kernel: &Model) -> Vec<VrfState> {
+    pub fn update(&mut self, kernel: &Model, policy: &Policy) -> Vec<VrfState> {
         if self.table.is_none() {
             self.warn_of_vrfs(kernel);
             return Vec::new();
@@ -197,7 +198,7 @@ impl Places {
         let twins = &self.twins;
         self.held.retain(|_, one| twins.get(usize::from(one.port)).is_some_and(|twin| *twin != 0));
         let gone = self.update_vrfs(kernel);
-        let above = Above::of(kernel);
+        let above = (policy, Above::of(kernel));
         let all =
             (0..).zip(&self.links).map(|(number, index)| self.interface(kernel, &above, number, *index));
         self.news = Some(all.collect());
@@ -254,7 +255,13 @@ impl Places {
         Some(number)
     }
 
-    fn interface(&self, kernel: &Model, above: &Above<'_>, number: u16, index: u32) -> Option<Interface> {
+    fn interface(
+        &self,
+        kernel: &Model,
+        (policy, above): &(&Policy, Above<'_>),
+        number: u16,
+        index: u32,
+    ) -> Option<Interface> {
         let table = self.table.as_ref()?;
         let Some(link) = kernel.links.get(index) else { return self.held.get(&number).cloned() };
         let port = *self.port_of.get(usize::from(number))?;
@@ -268,7 +275,7 @@ impl Places {
             mac: link.mac?,
             mtu: link.mtu,
             up: link.up,
-            settings: settings(kernel, link, above),
+            settings: settings(kernel, policy, link, above),
             vrf: vrf.map(|state| state.vrf.clone()),
             counts: table.counts_of(number),
         })

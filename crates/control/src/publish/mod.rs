@@ -7,6 +7,7 @@
 //! - [`BLACKHOLE`]: the packet is lost.
 //! - [`object_number`]: a next-hop object. Routes over an object name only the object, so that a change of it is a change
 //!   of one adjacency, or of one group, however many routes there are.
+//!   Object 0, which there is not, stands for what Linux routes by more than the destination (rules, `tos`, `from`).
 //! - [`set_number`]: the ways of a route with several, likewise.
 //!
 //! Routes with an MTU of their own have next hops with it ([`NextHop::mtu`]), and sets with such members.
@@ -18,6 +19,7 @@ mod adjacency;
 mod groups;
 mod interfaces;
 mod paths;
+mod policy;
 mod routes;
 mod settings;
 mod tables;
@@ -27,9 +29,10 @@ use crate::kernel::Model;
 use crate::netlink::{LOCAL_TABLE, Link, MAIN_TABLE};
 use epoch::Reader;
 use fib::{Address, Adjacencies, Family, NextHop, Prefix, RouteTable, Vrf};
-use groups::{AllSets, Wanted};
+use groups::{AllSets, Wanted, standing_for};
 use interfaces::{Places, VrfState};
 use paths::View;
+use policy::Policy;
 use std::collections::{HashMap, HashSet};
 use std::net::{IpAddr, Ipv4Addr};
 pub use tables::{Near, Tables};
@@ -83,6 +86,8 @@ pub struct Publisher {
     links: HashMap<u32, LinkState>,
     dirty4: Vec<Prefix<u32>>,
     dirty6: Vec<Prefix<u128>>,
+    /// What is Linux's by rules of policy routing.
+    policy: Policy,
     /// Objects that have an adjacency or a group of their own.
     indirect: HashSet<u32>,
     sets: AllSets,
@@ -133,6 +138,7 @@ impl Publisher {
             links: HashMap::new(),
             dirty4: Vec::new(),
             dirty6: Vec::new(),
+            policy: Policy::default(),
             indirect: HashSet::new(),
             sets,
             wanted: Wanted::new(),
@@ -154,6 +160,7 @@ impl Publisher {
             routes: frr.as_deref().unwrap_or(kernel),
             ports: &self.places.ports,
             places: &self.places,
+            policy: &self.policy,
             table: MAIN_TABLE,
             sets: &self.sets,
             cut: &self.cut,
@@ -238,11 +245,13 @@ impl Publisher {
 
     /// Takes what has changed out of the models; the prefixes among it are noted to be looked at.
     fn news(&mut self, kernel: &mut Model, frr: Option<&mut Model>) -> News {
+        let (mut changed4, mut changed6) = (kernel.routes4.take_changed(), kernel.routes6.take_changed());
+        self.look_at_rules(kernel, &changed4, &changed6);
         let links = self.changed_links(kernel);
-        let gone = if links == LinkNews::None { Vec::new() } else { self.places.update(kernel) };
+        let gone =
+            if links == LinkNews::None { Vec::new() } else { self.places.update(kernel, &self.policy) };
         let neighbours = kernel.neighbours.take_changed();
         let mut objects = kernel.next_hops.take_changed();
-        let (mut changed4, mut changed6) = (kernel.routes4.take_changed(), kernel.routes6.take_changed());
         kernel.addresses.take_changed();
         if let Some(frr) = frr {
             objects = frr.next_hops.take_changed();
@@ -267,6 +276,35 @@ impl Publisher {
             || !self.started
             || std::mem::take(&mut self.cables_changed);
         News { links, neighbours, objects, gone, near, from4, from6 }
+    }
+
+    /// Takes note of what is Linux's by rules now. Where that has changed everything is looked at again.
+    fn look_at_rules(
+        &mut self,
+        kernel: &mut Model,
+        changed4: &[(u32, Prefix<u32>)],
+        changed6: &[(u32, Prefix<u128>)],
+    ) {
+        let depends = !kernel.rules.take_changed().is_empty()
+            || changed4.iter().any(|(table, _)| self.policy.depends_on::<u32>(*table))
+            || changed6.iter().any(|(table, _)| self.policy.depends_on::<u128>(*table));
+        if !depends {
+            return;
+        }
+        let new = Policy::of(kernel);
+        if new == self.policy {
+            return;
+        }
+        let old = std::mem::replace(&mut self.policy, new);
+        let both4: Vec<_> = old.prefixes::<u32>().chain(self.policy.prefixes()).collect();
+        let both6: Vec<_> = old.prefixes::<u128>().chain(self.policy.prefixes()).collect();
+        for state in self.places.vrfs.values_mut() {
+            state.dirty4.extend(&both4);
+            state.dirty6.extend(&both6);
+        }
+        self.dirty4.extend(both4);
+        self.dirty6.extend(both6);
+        self.ports_changed = true;
     }
 
     /// A port has got or lost its carrier: groups do without its neighbours from the next publication on.
@@ -444,6 +482,12 @@ enum LinkNews {
 /// True of next hops that do not name an interface.
 fn is_special(hop: &NextHop) -> bool {
     hop.port >= SETS
+}
+
+/// The next hop of packets that Linux routes by more than their destination. It never has an adjacency; the kernel gives no object
+/// this number. Checks of sources take it for right, as they do where no neighbour is known.
+const fn by_policy() -> NextHop {
+    standing_for(OBJECTS)
 }
 
 /// The next hop that stands for Linux.

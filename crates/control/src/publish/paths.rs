@@ -2,7 +2,8 @@
 
 use super::groups::{AllSets, Tier, Tiers, To, narrowed, standing_for};
 use super::interfaces::Places;
-use super::{BLACKHOLE, OBJECTS, PUNT, elsewhere, punt};
+use super::policy::{Part, Policy};
+use super::{BLACKHOLE, OBJECTS, PUNT, by_policy, elsewhere, punt};
 use crate::kernel::{Entry, Model, Routes, ways};
 use crate::netlink::{Hop, Hops, Kind, LOCAL_TABLE, ObjectTarget};
 use fib::{Family, InVrf, NextHop, Prefix};
@@ -25,6 +26,8 @@ pub struct View<'a> {
     pub ports: &'a BTreeMap<u32, u32>,
     /// More of these.
     pub places: &'a Places,
+    /// What is Linux's by rules of policy routing.
+    pub policy: &'a Policy,
     /// The routing table of the kernel that is published: `main`, or a VRF's.
     pub table: u32,
     /// Sets of ways that routes name.
@@ -36,7 +39,7 @@ pub struct View<'a> {
 }
 
 /// The routes of one family in a model.
-pub trait In: InVrf {
+pub trait In: InVrf + Part {
     /// The routes of this family.
     fn of(model: &Model) -> &Routes<Self>;
     /// Prefixes that are always Linux's unless there is a route.
@@ -82,6 +85,9 @@ impl View<'_> {
             let is_there = A::base().iter().any(|(addr, len)| Prefix::new(*addr, *len) == Some(prefix));
             return (is_there || self.entries(prefix).next().is_some()).then(punt);
         }
+        if self.policy.takes(prefix) {
+            return Some(by_policy());
+        }
         self.of_entries(prefix).or_else(|| self.neighbour(prefix)).or_else(|| {
             A::base().iter().any(|(addr, len)| Prefix::new(*addr, *len) == Some(prefix)).then(punt)
         })
@@ -93,15 +99,23 @@ impl View<'_> {
         self.is_partial && self.entries(prefix).next().is_none()
     }
 
-    /// The routes of a prefix, the one that wins first.
+    /// The routes of a prefix for all packets, the one that wins first.
     fn entries<A: In>(&self, prefix: Prefix<A>) -> impl Iterator<Item = &Entry> {
+        self.all_entries(prefix).filter(|entry| !entry.is_selective())
+    }
+
+    /// The same with those that are for one type of service, or for some sources.
+    fn all_entries<A: In>(&self, prefix: Prefix<A>) -> impl Iterator<Item = &Entry> {
         let local = A::of(self.kernel).get(LOCAL_TABLE, prefix);
         // Addresses of interfaces in a VRF are in its table, of which FRR has the routes only.
         let own = (!std::ptr::eq(self.kernel, self.routes))
             .then(|| A::of(self.kernel).get(self.table, prefix).filter(|entry| entry.kind == Kind::Local));
-        // Routes for one type of service are not known to the tables.
-        let all = local.chain(own.into_iter().flatten()).chain(A::of(self.routes).get(self.table, prefix));
-        all.filter(|entry| entry.tos == 0)
+        local.chain(own.into_iter().flatten()).chain(A::of(self.routes).get(self.table, prefix))
+    }
+
+    /// True if there is a route of the prefix for some packets only.
+    fn is_selective<A: In>(&self, prefix: Prefix<A>) -> bool {
+        self.all_entries(prefix).any(Entry::is_selective)
     }
 
     /// The number in the kernel of the interface with this number, if there is one now.
@@ -122,20 +136,30 @@ impl View<'_> {
     /// The next hop of the routes of a prefix: that of the first that can be used, or, if the next ones are such as may
     /// take its place, one that stands for all.
     fn of_entries<A: In>(&self, prefix: Prefix<A>) -> Option<NextHop> {
-        let mut entries = self.entries(prefix);
+        let mut entries = self.all_entries(prefix);
         let first = entries.next()?;
-        if entries.next().is_none() {
+        let rest: Vec<&Entry> = entries.collect();
+        if first.is_selective() || rest.iter().any(|entry| entry.is_selective()) {
+            // Tables know destinations only: Linux routes all packets to the prefix.
+            return Some(by_policy());
+        }
+        if rest.is_empty() {
             return self.of_entry::<A>(first);
         }
+        let mut entries: Vec<&Entry> = [first].into_iter().chain(rest).collect();
+        // Of equal metrics, the route of the router that prefers itself (RFC 4191).
+        for alike in entries.chunk_by_mut(|a, b| a.metric == b.metric) {
+            alike.sort_by_key(|entry| std::cmp::Reverse(entry.preference));
+        }
         let mut tiers: Vec<Tier> = Vec::new();
-        for tier in self.entries(prefix).map_while(|entry| self.tier(entry)) {
+        for tier in entries.iter().map_while(|entry| self.tier(entry)) {
             if tiers.len() < MOST_TIERS && !tiers.contains(&tier) {
                 tiers.push(tier);
             }
         }
         let set = |tiers: Tiers| self.sets::<A>().port(tiers, self.ports).map(standing_for);
         let all = (tiers.len() > 1).then(|| set(tiers.into())).flatten();
-        all.or_else(|| self.entries(prefix).find_map(|entry| self.of_entry::<A>(entry)))
+        all.or_else(|| entries.iter().find_map(|entry| self.of_entry::<A>(entry)))
     }
 
     /// The ways of a route that can be the backup of another, or have one: all lead to gateways out of ports.
@@ -281,6 +305,7 @@ impl View<'_> {
             .into_iter()
             .filter_map(|(model, table)| A::of(model).lookup(table, addr))
             .max_by_key(|(prefix, _)| prefix.len());
+        let longest = longest.filter(|(prefix, _)| !self.is_selective(*prefix));
         let network = longest.and_then(|(_, entry)| self.of_entry::<A>(entry))?;
         let link = self.link(network.widened().port).filter(|_| network.gateway.is_none())?;
         let ip = addr.to_ip();

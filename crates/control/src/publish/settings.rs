@@ -1,5 +1,6 @@
 //! What Linux has set for interfaces, as far as it decides about forwarded packets.
 
+use super::policy::Policy;
 use crate::kernel::Model;
 use crate::netlink::{ALL, Link, Netconf};
 use fib::{Family, InterfaceSettings, SourceCheck};
@@ -28,7 +29,7 @@ impl<'a> Above<'a> {
 }
 
 /// How packets that come in by an interface are treated.
-pub fn settings(kernel: &Model, link: &Link, above: &Above<'_>) -> InterfaceSettings {
+pub fn settings(kernel: &Model, policy: &Policy, link: &Link, above: &Above<'_>) -> InterfaceSettings {
     let own = alone(kernel, link);
     let mut all = own.clone();
     let mut macs = Vec::new();
@@ -44,6 +45,8 @@ pub fn settings(kernel: &Model, link: &Link, above: &Above<'_>) -> InterfaceSett
     macs.dedup();
     macs.truncate(InterfaceSettings::MOST_MACS);
     all.virtual_macs = macs.into();
+    all.linux4 |= policy.takes_all(Family::Ipv4, &link.name);
+    all.linux6 |= policy.takes_all(Family::Ipv6, &link.name);
     all
 }
 
@@ -115,7 +118,7 @@ mod tests {
     }
 
     fn of(model: &Model) -> InterfaceSettings {
-        settings(model, model.links.get(1).unwrap(), &Above::of(model))
+        settings(model, &Policy::default(), model.links.get(1).unwrap(), &Above::of(model))
     }
 
     fn after(change: Message) -> InterfaceSettings {

@@ -167,6 +167,7 @@ impl<N: Network> Class for NextHops<N> {
             Ok(a.adjacencies.get(hop).map_or_else(|| "-".to_owned(), |adjacency| addresses(&adjacency)))
         });
         h.write("set", |a, text, _| {
+            a.changeable()?;
             let text = Text::verbatim(text.trim(), Span::default());
             let arg = AdjacencyArg::from_words(Words::new(&text)).map_err(|e| e.message)?;
             if !a.one_output && a.interfaces.is_none() {
@@ -175,6 +176,7 @@ impl<N: Network> Class for NextHops<N> {
             a.set(&[arg])
         });
         h.write("remove", |a, text, _| {
+            a.changeable()?;
             let hop = read_hop::<N>(text)?;
             if a.adjacencies.get(hop).is_none() && a.adjacencies.group(hop).is_none() {
                 return Err("no such adjacency".to_owned());
@@ -186,6 +188,11 @@ impl<N: Network> Class for NextHops<N> {
 }
 
 impl<N: Network> NextHops<N> {
+    /// An error if somebody else fills the table.
+    fn changeable(&self) -> Result<(), String> {
+        self.adjacencies.owner().map_or(Ok(()), |instead| Err(instead.to_owned()))
+    }
+
     fn set(&self, args: &[AdjacencyArg<N>]) -> Result<(), String> {
         let mut changes = AdjacencyChanges::default();
         for arg in args {

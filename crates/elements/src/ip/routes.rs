@@ -57,6 +57,11 @@ impl<A: RouteAddress> Routes<A> {
         Ok(Routes { table, scope, ports })
     }
 
+    /// These, if they may be changed by hand.
+    fn changeable(&self) -> Result<&Routes<A>, String> {
+        self.table.owner().map_or(Ok(self), |instead| Err(instead.to_owned()))
+    }
+
     fn apply(&self, changes: &[RouteChange<A>]) -> Result<(), String> {
         self.table.apply(changes).map_err(|e| e.to_string())
     }
@@ -206,17 +211,17 @@ pub(crate) fn handlers<C: 'static, A: RouteAddress>(
         return;
     }
     h.write("add", move |c, line, _| {
-        let routes = routes(c);
+        let routes = routes(c).changeable()?;
         routes.apply(&[RouteChange::Add(route_arg::route(line, routes.ports)?)])
     });
     h.write("set", move |c, line, _| {
-        let routes = routes(c);
+        let routes = routes(c).changeable()?;
         routes.apply(&[RouteChange::Set(route_arg::route(line, routes.ports)?)])
     });
-    h.write("remove", move |c, line, _| routes(c).apply(&[route_arg::removal(line)?]));
-    h.write("ctrl", move |c, lines, _| routes(c).transact(lines));
+    h.write("remove", move |c, line, _| routes(c).changeable()?.apply(&[route_arg::removal(line)?]));
+    h.write("ctrl", move |c, lines, _| routes(c).changeable()?.transact(lines));
     h.write("flush", move |c, more, _| match more.trim() {
-        "" => routes(c).apply(&[RouteChange::Flush]),
+        "" => routes(c).changeable()?.apply(&[RouteChange::Flush]),
         more => Err(route_arg::flush_takes_nothing(more)),
     });
 }

@@ -44,14 +44,23 @@ pub fn own_addresses(of: &graph::Tables) -> std::sync::Arc<elements::ip::OwnAddr
     of.get_or(TABLE, elements::ip::OwnAddresses::default)
 }
 
-/// The tables in which elements and control meet, in a router with so many workers.
+/// What a handler says that is to change a table which the control side fills.
+const ROUTES_OWNER: &str = "the routes of this table are Linux's: change them there (ip route, FRR, BIRD)";
+const NEIGHBOURS_OWNER: &str = "the neighbours of this table are Linux's: change them there (ip neigh)";
+
+/// The tables in which elements and control meet, in a router with so many workers. Handlers do not change them.
 pub fn tables(of: &graph::Tables, workers: usize) -> Tables {
-    Tables {
+    let tables = Tables {
         routes4: of.get_or(TABLE, || RouteTable::<u32>::new(Dir24_8::new())),
         adjacencies4: of.get_or(TABLE, Adjacencies::default),
         routes6: of.get_or(TABLE, || RouteTable::<u128>::new(RangeTree::new())),
         // Elements for IPv4 and IPv6 write different EtherTypes before the same neighbours.
         adjacencies6: of.get_or("main6", Adjacencies::default),
         interfaces: Some(of.get_or(TABLE, || Interfaces::new(workers))),
-    }
+    };
+    tables.routes4.set_owner(ROUTES_OWNER);
+    tables.routes6.set_owner(ROUTES_OWNER);
+    tables.adjacencies4.set_owner(NEIGHBOURS_OWNER);
+    tables.adjacencies6.set_owner(NEIGHBOURS_OWNER);
+    tables
 }

@@ -13,6 +13,7 @@ mod neighbours;
 mod redirects;
 mod reference;
 mod reverse_path;
+mod selectors;
 mod service;
 mod tags_like_linux;
 mod transit;

@@ -102,6 +102,7 @@ fn port(value: &Value) -> String {
     match value.as_u64().and_then(|port| u32::try_from(port).ok()) {
         Some(control::PUNT) => "Linux".to_owned(),
         Some(control::BLACKHOLE) => "blackhole".to_owned(),
+        Some(port) if control::object_number(port) == Some(0) => "Linux, by policy".to_owned(),
         Some(port) => {
             let object = control::object_number(port).map(|id| format!("nhid {id}"));
             let set = || control::set_number(port).map(|set| format!("several, set {set}"));
