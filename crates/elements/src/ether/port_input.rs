@@ -207,7 +207,7 @@ mod tests {
         })
     }
 
-    fn run(one: Option<(bool, InterfaceSettings)>) -> (Lab, [String; 5]) {
+    fn run(one: Option<(bool, InterfaceSettings)>) -> (Lab, [String; 6]) {
         let setup = Setup::default();
         let all: Arc<Interfaces> = setup.tables.get_or("main", || Interfaces::new(1));
         if let Some((up, settings)) = one {
