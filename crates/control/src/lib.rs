@@ -15,6 +15,7 @@
 
 mod cables;
 mod carriers;
+pub mod carry;
 pub mod fpm;
 pub mod kernel;
 pub mod link;

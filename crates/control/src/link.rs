@@ -48,7 +48,7 @@ pub fn change(index: u32, change: &LinkChange<'_>) -> io::Result<()> {
 ///
 /// # Errors
 /// Those of the system.
-fn ask(request: &[u8]) -> io::Result<()> {
+pub(crate) fn ask(request: &[u8]) -> io::Result<()> {
     converse(request, |message| match message {
         Message::Answer { errno: 0, .. } => Some(Ok(())),
         _ => None,
@@ -127,7 +127,10 @@ fn converse(request: &[u8], mut take: impl FnMut(Message) -> Option<io::Result<(
 }
 
 /// The same with messages as they come; none of them is an error.
-fn converse_raw(request: &[u8], take: impl FnMut(&Raw<'_>) -> Option<io::Result<()>>) -> io::Result<()> {
+pub(crate) fn converse_raw(
+    request: &[u8],
+    take: impl FnMut(&Raw<'_>) -> Option<io::Result<()>>,
+) -> io::Result<()> {
     converse_on(&NetlinkSocket::open(0, 1 << 20)?, request, take)
 }
 

@@ -241,6 +241,7 @@ fn print_config(args: &PrintArgs) -> Done {
 }
 
 fn up(args: &UpArgs) -> Done {
+    crate::linux::recover::before_start();
     let cluster = Cluster::load(&args.file)?;
     let node = args.node.as_deref().map(|name| number(&cluster, name)).transpose()?;
     let etcd = EtcdFlags {

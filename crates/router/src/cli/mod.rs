@@ -46,7 +46,11 @@ enum Command {
     #[command(name = crate::cluster::node::COMMAND, hide = true)]
     ClusterNode,
     #[command(name = crate::linux::keeper::COMMAND, hide = true)]
-    KeepPorts(router::KeepArgs),
+    KeepPorts,
+    /// Give interfaces back to Linux that routers left which were killed with all their processes
+    ///
+    /// `routebricks router` does so at its start. An interface goes to the network namespace that it came from.
+    Recover(router::RecoverArgs),
     #[command(name = crate::linux::apart::COMMAND, hide = true)]
     ControlSide,
     /// Start the control side of a running router again, while packets are forwarded as before
@@ -105,7 +109,8 @@ pub fn main() -> ExitCode {
         Command::Router(args) => router::router(&args),
         Command::Cluster(command) => cluster::cluster(&command),
         Command::ClusterNode => cluster::one_node(),
-        Command::KeepPorts(args) => router::keep(&args),
+        Command::KeepPorts => router::keep(),
+        Command::Recover(args) => router::recover(&args),
         Command::ControlSide => crate::linux::apart::run(),
         Command::RestartControl(args) => restart_control::restart(&args),
         Command::Check(args) => check::check(&args),

@@ -8,6 +8,7 @@ use super::{Done, Output, Workers, failed};
 use crate::api::Server;
 use crate::config::{Configuration, Reported};
 use crate::linux::apart::Task;
+use crate::linux::follow::Follow;
 use crate::linux::{self, ControlSide, Mirror, Mode, Namespaces, Port, ReversePath, Twins, keeper};
 use crate::run::{ROUTER_BURST, RunOptions, Service};
 use crate::toml_file::repeated;
@@ -105,18 +106,22 @@ impl RouterArgs {
     }
 }
 
-/// Arguments of the process that outlives a killed router.
+/// Arguments of `recover`.
 #[derive(Debug, Args)]
-pub struct KeepArgs {
-    /// What to give back
-    #[arg(value_name = "NAME[:up][:promiscuous][:xdp][:OFFLOAD]...[/ADDRESS/LENGTH]...")]
-    ports: Vec<keeper::Kept>,
+pub struct RecoverArgs {
+    /// Give interfaces to the current network namespace whose own one is gone
+    #[arg(long)]
+    here: bool,
+}
+
+/// Gives interfaces back that killed routers left.
+pub fn recover(args: &RecoverArgs) -> Done {
+    linux::recover::recover(args.here).map_err(failed)
 }
 
 /// Waits for the end of the router that started this process, and gives back what it left.
-pub fn keep(args: &KeepArgs) -> Done {
-    keeper::keep(&args.ports)
-        .map_err(|e| failed(format!("an interface could not be given back to Linux: {e}")))
+pub fn keep() -> Done {
+    keeper::keep().map_err(|e| failed(format!("an interface could not be given back to Linux: {e}")))
 }
 
 /// How long the first look at the kernel may take before packets flow.
@@ -125,8 +130,12 @@ const FIRST_LOOK: Duration = Duration::from_secs(30);
 /// Runs a router until something asks it to stop, then gives the interfaces back.
 pub fn router(args: &RouterArgs) -> Done {
     let settings = args.settings()?;
+    if !args.print_config {
+        linux::recover::before_start();
+    }
     let found = settings.ports.iter().enumerate().map(|(i, name)| Port::find(name, i));
-    let ports: Vec<Port> = found.collect::<Result<_, _>>().map_err(failed)?;
+    let mut ports: Vec<Port> = found.collect::<Result<_, _>>().map_err(failed)?;
+    linux::find_routes(&mut ports).map_err(|e| failed(format!("cannot read the kernel's routes: {e}")))?;
     let mode = settings.control.unwrap_or_default();
     let text = linux::text(&ports, settings.punt, settings.extras());
     if args.print_config {
@@ -152,13 +161,15 @@ pub fn router(args: &RouterArgs) -> Done {
     };
     let namespaces =
         Namespaces::new(&ports).map_err(|e| failed(format!("cannot make a network namespace: {e}")))?;
-    let twins = Twins::take(&namespaces, &ports).map_err(failed)?;
+    let namespaces = Arc::new(namespaces);
+    let twins = Twins::take(namespaces.clone(), &ports).map_err(failed)?;
     let lost = Arc::new(AtomicBool::new(false));
     let serve = |router: &Arc<graph::Router>| {
         options.service.status("reading the kernel's routes");
         let (numbers, cables) = twins.hand_over().map_err(|e| format!("cannot make the twins: {e}"))?;
         let mirror = Mirror::start(&namespaces, &ports, &numbers, &router.devices().ports(), &lost)
             .map_err(|e| format!("the twins: {e}"))?;
+        let follow = Follow::start(namespaces.clone(), ports.clone()).map_err(|e| e.to_string())?;
         let task = Task {
             router: i32::try_from(std::process::id()).unwrap_or(0),
             private: namespaces.private_file(),
@@ -176,15 +187,16 @@ pub fn router(args: &RouterArgs) -> Done {
         let sockets = linux::Watch::start(router, &settings.ports, own).map_err(|e| e.to_string())?;
         // Devices are closed by this thread, where the ports are: elsewhere drivers would not find them.
         namespaces.enter_private().map_err(|e| e.to_string())?;
-        Ok((server, http, control, reload, mirror, sockets))
+        Ok((server, http, control, reload, mirror, sockets, follow))
     };
     // Devices are opened where the ports are.
     namespaces.enter_private().map_err(failed)?;
     let ended = crate::run::run(flat, &sources, &options, serve);
-    drop(twins);
+    let back = twins.give_back();
+    let back = back.map_err(|e| failed(format!("an interface could not be given back to Linux: {e}")));
     match ended {
         // What was lost has been told.
-        Ok(()) if !lost.load(Ordering::Acquire) => Ok(()),
+        Ok(()) if !lost.load(Ordering::Acquire) => back,
         _ => Err(Reported),
     }
 }

@@ -1,34 +1,45 @@
 //! A process of its own that holds the private namespace, and gives the ports back if the router is killed.
 //!
-//! The kernel destroys a namespace that nobody holds, and with it the virtual interfaces (veth, macvlan) that are in it.
+//! The kernel destroys a namespace that nobody holds, and with it the virtual interfaces (veth, macvlan) that are in it. The process
+//! holds it by a file, too, for the case that it is killed with the router.
 
 use super::Port;
+use super::dress;
+use super::pin::{Identity, Pin, Process, Record, enter_first_mounts};
 use ::io::say;
-use control::link::{add_address, change, link};
-use control::netlink::Address;
+use control::link::{change, link};
 use control::netlink::request::LinkChange;
-use control::offload::{Offload, set_offloads};
+use control::offload::set_offloads;
 use nix::sched::{CloneFlags, setns};
-use std::fmt;
+use nix::unistd::getppid;
 use std::fs::File;
-use std::io::{self, Read};
-use std::net::IpAddr;
-use std::os::fd::{AsFd, AsRawFd};
+use std::io::{self, BufRead, BufReader, Write};
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt;
-use std::process::{Child, Command, Stdio};
-use std::str::FromStr;
+use std::process::{Child, Command};
 use std::thread::sleep;
 use std::time::Duration;
 
 /// The command that such a process runs; nobody types it.
 pub const COMMAND: &str = "keep-ports";
 /// How often a port's name may be found taken, by the twin of a router that is just ending.
-const TRIES: u32 = 100;
+const TRIES: u32 = 40;
 const PAUSE: Duration = Duration::from_millis(50);
+/// How long the process may take to read what it is told.
+const PATIENCE: Duration = Duration::from_secs(1);
+/// The longest name of an interface.
+const LONGEST_NAME: usize = 15;
 
 /// The process. Dropping it, like the end of this process, lets it give back what is still there, and end.
 #[derive(Debug)]
-pub struct Keeper(Child);
+pub struct Keeper {
+    process: Child,
+    /// Closed to have it end.
+    stream: Option<UnixStream>,
+    /// Names of its ports.
+    names: Vec<String>,
+}
 
 impl Keeper {
     /// Starts it in the calling thread's namespace. The ports come from, and go back to, the namespace `caller`.
@@ -36,161 +47,151 @@ impl Keeper {
     /// # Errors
     /// Those of the system.
     pub fn start(caller: &File, ports: &[Port]) -> io::Result<Keeper> {
+        let (ours, theirs) = UnixStream::pair()?;
+        ours.set_write_timeout(Some(PATIENCE))?;
         let mut keeper = Command::new("/proc/self/exe");
-        keeper.arg0("routebricks").arg(COMMAND).args(ports.iter().map(|port| Kept::from(port).to_string()));
         // It hears of our end by its standard input, and finds the namespace as its standard output. What a terminal sends
         // to our group is not for it.
-        keeper.stdin(Stdio::piped()).stdout(caller.try_clone()?).process_group(0);
-        keeper.spawn().map(Keeper)
+        keeper.arg0("routebricks").arg(COMMAND);
+        keeper.stdin(OwnedFd::from(theirs)).stdout(caller.try_clone()?).process_group(0);
+        let names = ports.iter().map(|port| port.name.clone()).collect();
+        let mut keeper = Keeper { process: keeper.spawn()?, stream: Some(ours), names };
+        keeper.tell(ports);
+        Ok(keeper)
+    }
+
+    /// How its ports are to be given back, one line for all; others among them are not its.
+    pub fn tell(&mut self, ports: &[Port]) {
+        let own: Vec<&Port> = ports.iter().filter(|port| self.names.contains(&port.name)).collect();
+        let Ok(mut line) = serde_json::to_vec(&own) else { return };
+        line.push(b'\n');
+        // One that was killed does not read; one that reads half a line goes on with what it knows.
+        if let Some(stream) = &mut self.stream
+            && stream.write_all(&line).is_err()
+        {
+            self.stream = None;
+        }
     }
 }
 
 impl Drop for Keeper {
     fn drop(&mut self) {
-        drop(self.0.stdin.take());
+        drop(self.stream.take());
         // It has ended if somebody killed it, too.
-        let _ = self.0.wait();
+        let _ = self.process.wait();
     }
 }
 
-/// An interface to be given back, in words `NAME`, `:up`, `:promiscuous` and `:xdp` behind it where they were so, names of
-/// [`Offload`]s that were on, and `/ADDRESS/LENGTH` for each of its addresses.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Kept {
-    /// Its name.
-    pub name: String,
-    /// It was set up.
-    pub up: bool,
-    /// It took frames to any address.
-    pub promiscuous: bool,
-    /// It ran an XDP program.
-    pub xdp: bool,
-    /// What put received segments together for it.
-    pub offloads: Vec<Offload>,
-    /// Its addresses, with the bits of their prefixes.
-    pub addresses: Vec<(IpAddr, u8)>,
-}
-
-const UP: &str = "up";
-const PROMISCUOUS: &str = "promiscuous";
-const XDP: &str = "xdp";
-
-impl From<&Port> for Kept {
-    fn from(port: &Port) -> Kept {
-        Kept {
-            name: port.name.clone(),
-            up: port.up,
-            promiscuous: port.promiscuous,
-            xdp: port.xdp,
-            offloads: port.offloads.clone(),
-            addresses: port.addresses.clone(),
-        }
-    }
-}
-
-impl fmt::Display for Kept {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.name)?;
-        let words = [(UP, self.up), (PROMISCUOUS, self.promiscuous), (XDP, self.xdp)];
-        words.iter().filter(|(_, set)| *set).try_for_each(|(word, _)| write!(f, ":{word}"))?;
-        self.offloads.iter().try_for_each(|offload| write!(f, ":{}", offload.name()))?;
-        self.addresses.iter().try_for_each(|(address, length)| write!(f, "/{address}/{length}"))
-    }
-}
-
-impl FromStr for Kept {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Kept, String> {
-        // The kernel allows neither a slash nor a colon in a name.
-        let (flags, addresses) = text.split_once('/').unwrap_or((text, ""));
-        let addresses: Vec<&str> = addresses.split('/').filter(|word| !word.is_empty()).collect();
-        let address = |pair: &[&str]| match pair {
-            [address, length] => Some((address.parse().ok()?, length.parse().ok()?)),
-            _ => None,
-        };
-        let addresses: Option<Vec<_>> = addresses.chunks(2).map(address).collect();
-        let addresses = addresses.ok_or_else(|| format!("no addresses: {text}"))?;
-        let mut words = flags.split(':');
-        let name = words.next().unwrap_or_default().to_owned();
-        let mut kept =
-            Kept { name, up: false, promiscuous: false, xdp: false, offloads: Vec::new(), addresses };
-        for word in words {
-            match word {
-                UP => kept.up = true,
-                PROMISCUOUS => kept.promiscuous = true,
-                XDP => kept.xdp = true,
-                _ => match Offload::ALL.into_iter().find(|offload| offload.name() == word) {
-                    Some(offload) => kept.offloads.push(offload),
-                    None => return Err(format!("nothing that an interface may be: {word}")),
-                },
-            }
-        }
-        Ok(kept)
-    }
-}
-
-/// What the process does: waits for the end of its standard input, and gives back what is still there.
+/// What the process does: reads how the ports are to be given back until its standard input ends, and gives back what is still there.
 ///
 /// # Errors
 /// Those of the system.
-pub fn keep(ports: &[Kept]) -> io::Result<()> {
-    // However it ends, the router is gone.
-    let _ = io::stdin().read_to_end(&mut Vec::new());
-    give_back(ports, io::stdout())
+pub fn keep() -> io::Result<()> {
+    let own = i32::try_from(std::process::id()).unwrap_or(0);
+    let processes = [Process::of(getppid().as_raw()), Process::of(own)];
+    enter_first_mounts();
+    let caller = File::from(io::stdout().as_fd().try_clone_to_owned()?);
+    let mut record = Record { processes, caller: Identity::of(&caller)?, ports: Vec::new() };
+    let pin = Pin::new();
+    if let Err(e) = &pin {
+        say!(
+            "warning: if all processes of this router are killed at once, virtual interfaces among the ports are lost: \
+             {}: {e}",
+            super::pin::DIRECTORY
+        );
+    }
+    for line in BufReader::new(io::stdin()).split(b'\n').map_while(Result::ok) {
+        let Ok(ports) = serde_json::from_slice(&line) else { continue };
+        record.ports = ports;
+        if let Ok(pin) = &pin
+            && let Err(e) = pin.write(&record)
+        {
+            say!("warning: cannot write down where the ports belong: {e}");
+        }
+    }
+    // However it ended, the router is gone, or has given everything back.
+    let done = give_back(&record.ports, &caller);
+    if let Ok(pin) = pin {
+        match &done {
+            Ok(()) => pin.remove(),
+            Err(_) => say!("error: what was not given back stays in {}", pin.namespace().display()),
+        }
+    }
+    done
 }
 
-/// Moves those of the ports that are in the calling thread's namespace to the caller's, where the thread is then, too.
+/// Moves those of the ports that are in the calling thread's namespace to the caller's, where the thread is then, too. One
+/// whose name is taken there gets another.
 ///
 /// # Errors
-/// Those of the system. What could not be moved stays.
-pub fn give_back(ports: &[Kept], caller: impl AsFd) -> io::Result<()> {
+/// Those of the system, with the interface's name. What could not be moved stays.
+pub fn give_back(ports: &[Port], caller: impl AsFd) -> io::Result<()> {
     let caller = caller.as_fd();
     let mut result = Ok(());
-    let mut back = Vec::new();
+    let (mut back, mut names) = (Vec::new(), Vec::new());
     for port in ports {
-        let moved = link(&port.name).and_then(|found| {
-            if let Err(e) = set_offloads(found.index, &port.offloads, true) {
-                say!("warning: {}: offloads cannot be switched on again: {e}", port.name);
+        match move_to(port, &caller) {
+            Ok(name) => {
+                back.push(port.clone());
+                names.push(name);
             }
-            // In one go: nobody finds it there in another state. A killed driver leaves it promiscuous, and its XDP program:
-            // with that, the next one gets no XDP socket.
-            let there = LinkChange {
-                namespace: Some(caller.as_raw_fd()),
-                up: Some(port.up),
-                promiscuous: Some(port.promiscuous),
-                no_xdp: found.xdp && !port.xdp,
-                ..LinkChange::default()
-            };
-            patiently(|| change(found.index, &there))
-        });
-        match moved {
-            Ok(()) => back.push(port),
             Err(e) if e.kind() == io::ErrorKind::NotFound => {}
-            Err(e) => result = Err(e),
+            Err(e) => result = Err(io::Error::new(e.kind(), format!("{}: {e}", port.name))),
         }
     }
     setns(caller, CloneFlags::CLONE_NEWNET)?;
-    for port in back {
-        let index = link(&port.name)?.index;
-        for (local, len) in port.addresses.iter().copied() {
-            if let Err(e) = add_address(&Address { link: index, local, len }) {
-                result = Err(e);
-            }
-        }
-    }
+    dress::put(&back, &names, false)?;
     result
 }
 
-/// Does something that fails as long as a name is taken.
-fn patiently(what: impl Fn() -> io::Result<()>) -> io::Result<()> {
-    for _ in 1..TRIES {
-        match what() {
+/// Moves a port; returns the name that it got.
+fn move_to(port: &Port, caller: &impl AsRawFd) -> io::Result<String> {
+    let found = link(&port.name)?;
+    if let Err(e) = set_offloads(found.index, &port.offloads, true) {
+        say!("warning: {}: offloads cannot be switched on again: {e}", port.name);
+    }
+    // It is set up when everything that is set for it is. A killed driver leaves it promiscuous, and its XDP program: with that,
+    // the next one gets no XDP socket.
+    let there = LinkChange {
+        namespace: Some(caller.as_raw_fd()),
+        up: Some(false),
+        promiscuous: Some(port.promiscuous),
+        no_xdp: found.xdp && !port.xdp,
+        ..LinkChange::default()
+    };
+    for _ in 0..TRIES {
+        match change(found.index, &there) {
             Err(e) if e.kind() == io::ErrorKind::AlreadyExists => sleep(PAUSE),
-            done => return done,
+            done => return done.map(|()| port.name.clone()),
         }
     }
-    what()
+    for number in 0..TRIES {
+        let name = other_name(&port.name, number);
+        match change(found.index, &LinkChange { name: Some(&name), ..there.clone() }) {
+            Err(e) if e.kind() == io::ErrorKind::AlreadyExists => {}
+            Err(e) => return Err(e),
+            Ok(()) => {
+                say!(
+                    "warning: {} is given back as {name}: another interface has its name; `ip link set {name} name NAME` gives \
+                     it another",
+                    port.name
+                );
+                return Ok(name);
+            }
+        }
+    }
+    Err(io::ErrorKind::AlreadyExists.into())
+}
+
+/// Another name for an interface.
+fn other_name(name: &str, number: u32) -> String {
+    let end = format!("-rb{number}");
+    let room = LONGEST_NAME.saturating_sub(end.len());
+    let mut len = name.len().min(room);
+    while !name.is_char_boundary(len) {
+        len -= 1;
+    }
+    format!("{}{end}", name.get(..len).unwrap_or_default())
 }
 
 #[cfg(test)]
@@ -198,24 +199,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn ports_in_words() {
-        let all =
-            ["", ":up", ":promiscuous", ":up:promiscuous", ":xdp", ":up:promiscuous:xdp", ":gro:rx-gro-hw"];
-        let addresses = [("10.1.0.1".parse().unwrap(), 24), ("2001:db8::1".parse().unwrap(), 64)];
-        for words in all {
-            for (text, count) in [("", 0), ("/10.1.0.1/24", 1), ("/10.1.0.1/24/2001:db8::1/64", 2)] {
-                let text = format!("a.b-c{words}{text}");
-                let kept: Kept = text.parse().unwrap();
-                let has = ["up", "promiscuous", "xdp"].map(|word| words.contains(word));
-                assert_eq!((kept.to_string(), [kept.up, kept.promiscuous, kept.xdp]), (text, has));
-                assert_eq!(kept.addresses, addresses[..count]);
-                let gro = [Offload::Gro, Offload::GroHardware];
-                assert_eq!(kept.offloads, if words.contains("gro") { &gro[..] } else { &[] });
-            }
-        }
-        for wrong in ["a/10.1.0.1", "a/10.1.0/24", "a/10.1.0.1/24/x"] {
-            assert_eq!(wrong.parse::<Kept>(), Err(format!("no addresses: {wrong}")));
-        }
-        assert_eq!("eth0:UP".parse::<Kept>(), Err("nothing that an interface may be: UP".to_owned()));
+    fn other_names_fit() {
+        assert_eq!(other_name("eth1", 0), "eth1-rb0");
+        assert_eq!(other_name("abcdefghijklmno", 12), "abcdefghij-rb12");
+        assert_eq!(other_name("äääääääa", 3), "äääää-rb3");
     }
 }

@@ -9,17 +9,23 @@
 pub mod apart;
 mod config;
 mod control_side;
+mod dress;
+pub mod follow;
 mod forwarding;
 pub mod keeper;
 mod lookup;
 mod mirror;
 mod namespaces;
+mod pin;
+pub mod recover;
 mod sockets;
 mod supervise;
+mod sysctls;
 mod twins;
 
 pub use config::{Extras, PuntLimits, ReversePath, lookup, text};
 pub use control_side::{ControlSide, Mode};
+pub use dress::find_routes;
 pub use lookup::Lookup;
 #[cfg(test)]
 pub use lookup::Wanted;

@@ -17,6 +17,8 @@ pub struct Namespaces {
     private: File,
     /// Kept to hold the private one; without it the router works as long as nobody kills it.
     keepers: Mutex<Vec<Keeper>>,
+    /// Ports as they are to be given back.
+    latest: Mutex<Vec<Port>>,
 }
 
 impl Namespaces {
@@ -36,7 +38,12 @@ impl Namespaces {
         });
         let keeper = keeper(&caller, ports);
         setns(&caller, CloneFlags::CLONE_NEWNET)?;
-        Ok(Namespaces { caller, private: private?, keepers: Mutex::new(keeper.into_iter().collect()) })
+        Ok(Namespaces {
+            caller,
+            private: private?,
+            keepers: Mutex::new(keeper.into_iter().collect()),
+            latest: Mutex::default(),
+        })
     }
 
     /// Further ports are to be given back in any case. The calling thread is in the caller's namespace afterwards.
@@ -55,7 +62,27 @@ impl Namespaces {
     /// # Errors
     /// Those of the system.
     pub fn beside(private: File) -> io::Result<Namespaces> {
-        Ok(Namespaces { caller: File::open("/proc/thread-self/ns/net")?, private, keepers: Mutex::default() })
+        Ok(Namespaces {
+            caller: File::open("/proc/thread-self/ns/net")?,
+            private,
+            keepers: Mutex::default(),
+            latest: Mutex::default(),
+        })
+    }
+
+    /// How the ports are to be given back from now on.
+    pub fn record(&self, ports: &[Port]) {
+        ports.clone_into(&mut self.latest.lock().unwrap_or_else(PoisonError::into_inner));
+        for keeper in &mut *self.keepers.lock().unwrap_or_else(PoisonError::into_inner) {
+            keeper.tell(ports);
+        }
+    }
+
+    /// How these ports are to be given back, as far as anything is known that is newer.
+    pub fn latest(&self, ports: &[Port]) -> Vec<Port> {
+        let latest = self.latest.lock().unwrap_or_else(PoisonError::into_inner);
+        let newer = |port: &Port| latest.iter().find(|newer| newer.name == port.name).unwrap_or(port).clone();
+        ports.iter().map(newer).collect()
     }
 
     /// Puts the calling thread into the private namespace.

@@ -1,12 +1,13 @@
 //! Ports taken from Linux, and their twins given to it.
 
-use super::keeper::{Kept, give_back};
+use super::dress::{self, Dress};
+use super::keeper::give_back;
 use super::{Namespaces, forwarding};
 use ::io::say;
 use control::Cables;
-use control::link::{add_address, addresses, change, link};
+use control::link::{change, link};
+use control::netlink::Link;
 use control::netlink::request::LinkChange;
-use control::netlink::{Address, Link};
 use control::offload::{Offload, offloads, set_offloads};
 use std::io;
 use std::net::IpAddr;
@@ -38,8 +39,10 @@ pub struct Port {
     pub xdp: bool,
     /// What puts received segments together for it, and is off while it is a port.
     pub offloads: Vec<Offload>,
-    /// Addresses that somebody has set, with the bits of their prefixes.
+    /// Further addresses, with the bits of their prefixes.
     pub addresses: Vec<(IpAddr, u8)>,
+    /// What else is set for it.
+    pub dress: Dress,
 }
 
 #[cfg(test)]
@@ -56,6 +59,7 @@ impl Port {
             xdp: false,
             offloads: Vec::new(),
             addresses: Vec::new(),
+            dress: Dress::default(),
         }
     }
 }
@@ -70,7 +74,7 @@ impl Port {
             io::ErrorKind::NotFound => format!("{e}; ports are Linux interfaces of this network namespace"),
             _ => format!("{name}: {e}"),
         })?;
-        let addresses = addresses(found.index).map_err(|e| format!("{name}: {e}"))?;
+        let dress = Dress::of(name, found.index).map_err(|e| format!("{name}: {e}"))?;
         let mac = found.mac.ok_or_else(|| format!("{name} has no Ethernet address"))?;
         Ok(Port {
             name: name.to_owned(),
@@ -82,7 +86,8 @@ impl Port {
             xdp: found.xdp,
             // Where none can be asked for there is none to be put back.
             offloads: offloads(found.index).unwrap_or_default(),
-            addresses: addresses.iter().map(|address| (address.local, address.len)).collect(),
+            addresses: Vec::new(),
+            dress,
         })
     }
 }
@@ -115,7 +120,10 @@ impl<N: Deref<Target = Namespaces>> Twins<N> {
         for port in ports {
             let there = LinkChange { namespace: Some(twins.namespaces.private()), ..LinkChange::default() };
             link(&port.name)
-                .and_then(|found| change(found.index, &there))
+                .and_then(|found| {
+                    dress::warn(&port.name, found.index);
+                    change(found.index, &there)
+                })
                 .map_err(|e| format!("{}: cannot be moved to a namespace of its own: {e}", port.name))?;
             twins.taken.push(port.clone());
         }
@@ -174,19 +182,9 @@ pub fn hand_over(namespaces: &Namespaces, ports: &[Port]) -> io::Result<Vec<u32>
         change(tap, &there)?;
     }
     namespaces.enter_caller()?;
-    let mut numbers = Vec::new();
     forwarding::switch_on(ports.iter().map(|port| port.name.as_str()));
-    for port in ports {
-        let twin = link(&port.name)?.index;
-        change(twin, &LinkChange { up: Some(port.up), ..LinkChange::default() })?;
-        for (local, len) in port.addresses.iter().copied() {
-            if let Err(e) = add_address(&Address { link: twin, local, len }) {
-                say!("warning: {}: the twin does not take the address {local}/{len}: {e}", port.name);
-            }
-        }
-        numbers.push(twin);
-    }
-    Ok(numbers)
+    let names: Vec<String> = ports.iter().map(|port| port.name.clone()).collect();
+    dress::put(ports, &names, true)
 }
 
 /// Takes a twin back into the private namespace, where its tap has the name again that it had before. The calling thread is in
@@ -206,11 +204,27 @@ pub fn take_back(namespaces: &Namespaces, port: &Port) -> io::Result<()> {
     change(twin, &back)
 }
 
+impl<N: Deref<Target = Namespaces>> Twins<N> {
+    /// Gives the ports back as their twins were last.
+    ///
+    /// # Errors
+    /// What to tell the user: an interface stays in the private namespace.
+    pub fn give_back(mut self) -> Result<(), String> {
+        self.return_all()
+    }
+
+    fn return_all(&mut self) -> Result<(), String> {
+        let ports = self.namespaces.latest(&std::mem::take(&mut self.taken));
+        let entered = self.namespaces.enter_private();
+        entered.and_then(|()| give_back(&ports, self.namespaces.caller())).map_err(|e| e.to_string())
+    }
+}
+
 impl<N: Deref<Target = Namespaces>> Drop for Twins<N> {
     fn drop(&mut self) {
-        let ports: Vec<Kept> = self.taken.iter().map(Kept::from).collect();
-        let entered = self.namespaces.enter_private();
-        if let Err(e) = entered.and_then(|()| give_back(&ports, self.namespaces.caller())) {
+        if !self.taken.is_empty()
+            && let Err(e) = self.return_all()
+        {
             say!("error: an interface could not be given back to Linux: {e}");
         }
     }
