@@ -64,7 +64,7 @@ impl Stage {
     fn add_addresses(&self) -> Result<()> {
         (1..=self.hosts.len()).try_for_each(|n| {
             self.inside.ip(&format!(
-                "address add 10.{n}.0.1/24 dev eth{n}\naddress add 2001:db8:{n}::1/64 dev eth{n} nodad\n"
+                "address replace 10.{n}.0.1/24 dev eth{n}\naddress replace 2001:db8:{n}::1/64 dev eth{n} nodad\n"
             ))
         })
     }

@@ -5,6 +5,7 @@ mod backup;
 mod broadcast;
 mod control_side;
 mod counts;
+mod kept;
 mod long_frames;
 mod lookup;
 mod multipath;
