@@ -18,7 +18,7 @@ pub struct Numbering {
 }
 
 /// Markers take one part in so many of a link at most.
-const PART: u64 = 32;
+const PART: u64 = 8;
 
 /// The least time between two markers of a stream on a path, in nanoseconds, if its slowest link has `rate` bits per second and a
 /// marker takes `bits`: a link of a full mesh of `nodes` has those of N − 1 streams on their first way, and of N − 2 on
@@ -116,9 +116,9 @@ mod tests {
             "the other had one at 9,999"
         );
         assert_eq!(stream.markers(10_019, 10, gap).collect::<Vec<_>>(), [(1, 4), (2, 4)]);
-        // 13 streams, 512 bits each, a 32nd of 2.5 Mbit/s.
-        assert_eq!(marker_gap(8, 512, 2_500_000), 85_196_800);
-        assert_eq!((marker_gap(1, 512, 1), marker_gap(2, 1, 0)), (0, 32 * SECOND));
+        // 13 streams, 512 bits each, an eighth of 2.5 Mbit/s.
+        assert_eq!(marker_gap(8, 512, 2_500_000), 21_299_200);
+        assert_eq!((marker_gap(1, 512, 1), marker_gap(2, 1, 0)), (0, 8 * SECOND));
     }
 
     #[test]

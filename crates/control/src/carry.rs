@@ -125,9 +125,9 @@ impl Carried {
             {
                 // The kernel puts IPv6 addresses before those that are there.
                 if body.first() == Some(&AF_INET6) {
-                    later.push(address)
+                    later.push(address);
                 } else {
-                    carried.addresses.push(address)
+                    carried.addresses.push(address);
                 }
             }
         })?;

@@ -324,18 +324,8 @@ fn a_worse_route_takes_the_place_of_one_whose_way_is_down() {
     (0..100).for_each(|i| {
         let hops = Hops::One(first);
         let (table, prefix) = (MAIN_TABLE, format!("20.{i}.0.0/16").parse().unwrap());
-        let kind = Kind::Unicast;
-        let route = Route {
-            table,
-            prefix,
-            metric: 10,
-            tos: 0,
-            protocol: 4,
-            kind,
-            hops,
-            mtu: None,
-            rare: Rare::default(),
-        };
+        let (kind, tos, protocol, mtu, rare) = (Kind::Unicast, 0, 4, None, Rare::default());
+        let route = Route { table, prefix, metric: 10, tos, protocol, kind, hops, mtu, rare };
         world.tell(Message::Route4(Action::Remove, route));
     });
     world.publish();

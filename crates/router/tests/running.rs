@@ -50,7 +50,7 @@ fn show_looks_into_a_running_router() {
     let row = elements.out.lines().find(|l| l.starts_with("sink ")).unwrap();
     let words: Vec<&str> = row.split_whitespace().collect();
     assert_eq!(words[..4], ["sink", "Idle", "1", "push"], "{row}");
-    let no_ports = "interface  VLAN  VRF  link  MAC  MTU  rx packets  rx bytes  rx lost  tx packets  tx bytes  tx failed  \
+    let no_ports = "interface  VLAN  VRF  admin  link  MAC  MTU  rx packets  rx bytes  rx lost  tx packets  tx bytes  tx failed  \
                     queues  driver\n";
     assert_eq!(running.show(&["interfaces"]), did(0, no_ports, ""));
     assert_eq!(

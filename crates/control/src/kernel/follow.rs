@@ -13,6 +13,8 @@ use std::time::Duration;
 const SETTLE: Duration = Duration::from_millis(20);
 /// An answer that does not go on for so long is given up, and asked for again.
 const PATIENCE: Duration = Duration::from_secs(5);
+/// So long after a route has ended what is left of its time is shown as 0, which stands for "for ever", too.
+const AFTER_END: Duration = Duration::from_millis(100);
 /// So long everything is taken to be as it was last read.
 const AUDIT: Duration = Duration::from_secs(60);
 /// Reading it only to see whether it is takes at most one part in so many of the time.
@@ -136,11 +138,15 @@ impl Follower {
     /// Removes routes that have ended, and asks again for what may be another than we know.
     fn look_at_times(&mut self, model: &mut Model, now: Duration) {
         let due = self.expiry.step(now);
+        let has_ended = !due.ended.is_empty();
         for route in due.ended {
             model.routes6.apply(Action::Remove, route, false);
         }
         if due.ask {
             self.todo.insert(Topic::Routes6);
+            if has_ended {
+                self.not_before = now + AFTER_END;
+            }
         }
         if !self.is_idle() || self.counts.dumps == 0 {
             return;
@@ -184,6 +190,8 @@ impl Follower {
                 self.expiry.note(&mut message, now);
                 if ours.is_none() && removes_in_silence(&message, model) {
                     self.ask(&[Topic::NextHops, Topic::Routes4, Topic::Routes6], now);
+                } else if ours.is_none() && is_advertised(&message) {
+                    self.ask(&[Topic::Routes6], now);
                 }
                 model.apply(message, ours.is_some());
             }
@@ -200,6 +208,13 @@ impl Follower {
             dump.spoiled = true;
         }
     }
+}
+
+/// A route of a router advertisement is told of before the kernel sets the time when it ends.
+fn is_advertised(message: &Message) -> bool {
+    /// `RTPROT_RA`.
+    const RA: u8 = 9;
+    matches!(message, Message::Route6(action, route) if *action != Action::Remove && route.protocol == RA)
 }
 
 /// IPv4 routes over a link that goes down, or with a source address that goes, are removed by the kernel without a

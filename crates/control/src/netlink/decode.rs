@@ -198,16 +198,7 @@ fn next_hop(body: &[u8]) -> Option<NextHopObject> {
 /// `struct rtmsg`: family, dst length, src length, tos, table, protocol, scope, type, flags.
 fn route<A: fib::Address>(body: &[u8]) -> Option<Route<A>> {
     let &[_, len, from, tos, table, protocol, _, kind] = body.first_chunk()?;
-    let kind = match kind {
-        // FRR names no type in a removal.
-        0 | 1 => Kind::Unicast,
-        2..=5 => Kind::Local,
-        6 => Kind::Blackhole,
-        7 => Kind::Unreachable,
-        8 => Kind::Prohibit,
-        9 => Kind::Throw,
-        _ => return None,
-    };
+    let kind = route_kind(kind)?;
     if u32_at(body, 8)? & CLONED != 0 {
         return None;
     }
@@ -267,6 +258,20 @@ fn route<A: fib::Address>(body: &[u8]) -> Option<Route<A>> {
         route.hops = Hops::None;
     }
     Some(route)
+}
+
+/// `RTN_…`.
+fn route_kind(number: u8) -> Option<Kind> {
+    Some(match number {
+        // FRR names no type in a removal.
+        0 | 1 => Kind::Unicast,
+        2..=5 => Kind::Local,
+        6 => Kind::Blackhole,
+        7 => Kind::Unreachable,
+        8 => Kind::Prohibit,
+        9 => Kind::Throw,
+        _ => return None,
+    })
 }
 
 /// A number for the sources that a route is for; never 0.

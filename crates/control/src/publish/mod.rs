@@ -174,8 +174,7 @@ impl Publisher {
             all |= indirect != self.indirect || objects.iter().any(|id| !indirect.contains(id));
             self.indirect = indirect;
         }
-        let every = links_changed || !self.started;
-        let tables = &self.tables;
+        let (tables, every) = (&self.tables, links_changed || !self.started);
         let (mut wanted4, mut wanted6) = (Wanted::new(), Wanted::new());
         let mut half4 = Half::of4(tables, None, &mut self.dirty4, &mut wanted4);
         let mut half6 = Half::of6(tables, None, &mut self.dirty6, &mut wanted6);

@@ -96,6 +96,7 @@ mod tests {
     use crate::netlink::MAIN_TABLE;
     use crate::netlink::numbers::RTM_NEWROUTE;
     use crate::netlink::wire::Builder;
+    use std::io::Write;
     use std::thread;
 
     const SECOND: Duration = Duration::from_secs(1);

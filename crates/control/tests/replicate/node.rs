@@ -2,7 +2,7 @@
 
 use crate::tables;
 use control::Tables;
-use control::replicate::{Answer, Feed, Frames, Hello, Log, Message, Replica};
+use control::replicate::{Answer, Feed, Frames, Hello, Log, Message, Replica, VERSION};
 use std::sync::Arc;
 
 /// A node and its connection, if it has one.
@@ -33,7 +33,7 @@ impl Node {
             })
             .unwrap();
         let (life, position) = hello.unwrap();
-        let hello = Hello { oldest: 1, newest: 2, life, position, name: "b" };
+        let hello = Hello { oldest: 1, newest: VERSION, life, position, name: "b" };
         let (feed, resumes) = Feed::new(log, &hello, &mut bytes).unwrap();
         (self.feed, self.frames, self.wire) = (Some(feed), Frames::default(), bytes);
         resumes

@@ -23,6 +23,8 @@
 //! | `xstats`, `mac`, `mtu`, `carrier`, `speed`, `duplex`, `device`, `driver`, `numa_node`, `nb_rx_queues`, `nb_tx_queues` | r | as in `FromDPDKDevice` |
 //!
 //! # Losses
+//! - `tx_full`, `no_device`: stay 0, since what a full device does not take waits upstream, and there is always one.
+//!
 //! What the device refuses for good (`oversized`, `bad_frame`, `link_down`, `device_gone`, `no_buffer`, `tx_error`), and what
 //! waits for one that takes nothing for 100 ms (`tx_stuck`), as in `ToDPDKDevice`.
 //!

@@ -127,6 +127,22 @@ pub fn keep() -> Done {
 /// How long the first look at the kernel may take before packets flow.
 const FIRST_LOOK: Duration = Duration::from_secs(30);
 
+/// How a router with these settings runs.
+fn options(settings: &Settings, tables: graph::Tables, reloads: bool) -> RunOptions {
+    RunOptions {
+        workers: settings.workers.unwrap_or(1).into(),
+        burst: ROUTER_BURST.into(),
+        cpus: settings.cpus.clone().unwrap_or_default(),
+        accounting: true,
+        simulated: None,
+        eal: settings.eal.clone(),
+        read: Vec::new(),
+        tables,
+        reloads,
+        service: Arc::new(Service::from_environment()),
+    }
+}
+
 /// Runs a router until something asks it to stop, then gives the interfaces back.
 pub fn router(args: &RouterArgs) -> Done {
     let settings = args.settings()?;
@@ -147,18 +163,7 @@ pub fn router(args: &RouterArgs) -> Done {
     let tables = graph::Tables::new();
     let published = linux::tables(&tables, settings.workers.unwrap_or(1).into());
     let own = linux::own_addresses(&tables);
-    let options = RunOptions {
-        workers: settings.workers.unwrap_or(1).into(),
-        burst: ROUTER_BURST.into(),
-        cpus: settings.cpus.clone().unwrap_or_default(),
-        accounting: true,
-        simulated: None,
-        eal: settings.eal.clone(),
-        read: Vec::new(),
-        tables,
-        reloads: args.has_file(),
-        service: Arc::new(Service::from_environment()),
-    };
+    let options = options(&settings, tables, args.has_file());
     let namespaces =
         Namespaces::new(&ports).map_err(|e| failed(format!("cannot make a network namespace: {e}")))?;
     let namespaces = Arc::new(namespaces);

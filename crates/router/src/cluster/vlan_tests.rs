@@ -8,7 +8,7 @@ use crate::linux::{self, Port};
 use control::netlink::{
     Action, Hop, Hops, Kind, LOCAL_TABLE, Link, MAIN_TABLE, Message, Neighbour, Rare, Route,
 };
-use control::replicate::{Feed, Frames, Hello, Log, Message as Word, Replica};
+use control::replicate::{Feed, Frames, Hello, Log, Message as Word, Replica, VERSION};
 use control::{Model, Publisher, Tables};
 use epoch::Reader;
 use fib::{Prefix, Tags};
@@ -123,7 +123,7 @@ impl Site {
                 Ok(())
             })
             .unwrap();
-        let hello = Hello { oldest: 1, newest: 2, life: hello.0, position: hello.1, name: "b" };
+        let hello = Hello { oldest: 1, newest: VERSION, life: hello.0, position: hello.1, name: "b" };
         let (feed, _) = Feed::new(log, &hello, &mut out).unwrap();
         let mut frames = Frames::default();
         frames.feed(&out, |kind, body| replica.take(kind, body).map(drop)).unwrap();

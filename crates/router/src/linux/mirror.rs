@@ -127,10 +127,7 @@ impl Work {
         }
         for (action, link) in self.links.read() {
             let Some(place) = self.pairs.iter().position(|pair| pair.port == link.index) else { continue };
-            let steps = self
-                .pairs
-                .get_mut(place)
-                .map(|pair| pair.port_is((action != Action::Remove).then_some(link)));
+            let steps = self.pairs.get_mut(place).map(|pair| pair.port_is(action != Action::Remove));
             steps.into_iter().flatten().for_each(|step| self.take(place, &step));
         }
         for (place, carrier) in self.cables.read() {

@@ -127,6 +127,23 @@ pub const LIST: &[Foreseen] = &[
         },
     },
     Foreseen {
+        name: "errors are sent about packets whose headers end early, too",
+        rfc: "RFC 4443 §2.4 (e)",
+        why: "they are none of those that no error may be about; Linux looks for their upper layer, and sends none if there is none",
+        matches: |d| {
+            matches!(d.ours, [Output::Error { .. }])
+                && d.theirs.is_empty()
+                && has_extension(d)
+                && upper_layer(d).is_none()
+        },
+    },
+    Foreseen {
+        name: "a hop-by-hop header that runs past the end of the packet is not forwarded",
+        rfc: "RFC 8200 §4.3",
+        why: "every node on the way may look at it; Linux forwards what has a payload length of 0",
+        matches: |d| d.ours.is_empty() && octet(d, NEXT_HEADER) == HOP_BY_HOP && upper_layer(d).is_none(),
+    },
+    Foreseen {
         name: "options of packets to groups are not looked at",
         rfc: "RFC 8200 §4.2",
         why: "this configuration is in no group but those of neighbour discovery; Linux answers for all nodes",

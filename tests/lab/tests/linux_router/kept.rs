@@ -41,13 +41,13 @@ fn check(inside: &Namespace, when: &str) -> Result<()> {
     shown(
         "address show dev eth1",
         &[
-            "alias uplink",
             "qlen 77",
             "inet 10.1.7.1/24 brd 10.1.7.200 scope global dynamic eth1:x",
             "inet 10.1.8.1 peer 10.1.8.2/32",
             "inet6 2001:db8:7::1/64 scope global noprefixroute",
         ],
     )?;
+    shown("link show dev eth1", &["alias uplink"])?;
     shown("neighbour show dev eth1 nud permanent", &["10.1.7.9 lladdr 02:00:00:00:99:99"])?;
     shown("neighbour show proxy dev eth1", &["10.1.7.10"])?;
     shown(

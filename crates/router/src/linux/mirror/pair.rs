@@ -106,9 +106,9 @@ impl Pair {
         steps
     }
 
-    /// The port is like this now; `None`: it is gone.
-    pub fn port_is(&mut self, port: Option<Link>) -> Vec<Step> {
-        if port.is_some() || std::mem::replace(&mut self.is_over, true) {
+    /// The port is there, or is gone.
+    pub fn port_is(&mut self, there: bool) -> Vec<Step> {
+        if there || std::mem::replace(&mut self.is_over, true) {
             return Vec::new();
         }
         vec![Step::Say("the device of the port is gone".to_owned()), Step::Carrier(false)]
@@ -149,7 +149,10 @@ mod tests {
         let mut pair = pair();
         let steps = pair.twin_is(None);
         assert!(matches!(steps[..], [Step::Up(false), Step::Say(_), Step::End]), "{steps:?}");
-        assert_eq!((pair.twin_is(None), pair.twin_is(twin(true, 2)), pair.port_is(None)), Default::default());
+        assert_eq!(
+            (pair.twin_is(None), pair.twin_is(twin(true, 2)), pair.port_is(false)),
+            Default::default()
+        );
     }
 
     #[test]
@@ -176,8 +179,8 @@ mod tests {
     #[test]
     fn a_device_that_goes_is_told_of() {
         let mut pair = pair();
-        assert_eq!(pair.port_is(Some(Link::default())), []);
-        assert!(matches!(pair.port_is(None)[..], [Step::Say(_), Step::Carrier(false)]));
-        assert_eq!(pair.port_is(None), []);
+        assert_eq!(pair.port_is(true), []);
+        assert!(matches!(pair.port_is(false)[..], [Step::Say(_), Step::Carrier(false)]));
+        assert_eq!(pair.port_is(false), []);
     }
 }
