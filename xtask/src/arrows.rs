@@ -22,7 +22,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
     // The tables for benches, which set them beside DPDK's own.
     ("dpdk", &["epoch", "packet", "fib", "io", "ipsec"]),
     ("elements", &["epoch", "packet", "fib", "cluster", "lang", "ipsec", "io", "graph"]),
-    ("control", &["epoch", "packet", "fib", "cluster", "graph"]),
+    ("control", &["epoch", "packet", "fib", "cluster", "io", "graph"]),
     ("sim", &["epoch", "packet", "fib", "cluster", "lang", "ipsec", "io", "graph", "elements"]),
     (
         "router",
