@@ -508,7 +508,7 @@ type Local<'a> = (usize, &'a mut [u16], &'a mut Fence);
 
 impl<N: Network> NextHops<N> {
     /// Sends on packets whose groups and lengths have been seen to.
-    #[inline(always)]
+    #[inline(never)]
     fn forward(
         &self,
         mut batch: Batch,

@@ -3,6 +3,7 @@
 use super::keeper::give_back;
 use super::pin::{DIRECTORY, Identity, Pin, Record, enter_first_mounts};
 use ::io::say;
+use control::link::link;
 use nix::sched::{CloneFlags, setns};
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
@@ -58,6 +59,12 @@ fn one(pin: &Pin, record: &Record, own: &File, here: bool) -> Result<(), String>
     let from = match namespace(record.caller, own) {
         Some(from) => from,
         None if here => own.try_clone().map_err(|e| e.to_string())?,
+        None if are_virtual(record) => {
+            say!(
+                "routebricks: {names} of a killed router went with the network namespace that they came from"
+            );
+            return Ok(());
+        }
         None => {
             return Err(format!(
                 "{names} of a killed router stay in {}: the network namespace that they came from is gone; \
@@ -69,6 +76,12 @@ fn one(pin: &Pin, record: &Record, own: &File, here: bool) -> Result<(), String>
     say!("routebricks: giving back what a killed router left: {names}");
     give_back(&record.ports, &from)
         .map_err(|e| format!("{e}; what was not given back stays in {}", pin.namespace().display()))
+}
+
+/// True if the kernel destroys all of these ports, which are in the current namespace, with a namespace that they are in, as it
+/// does with virtual ones. Others go to the first namespace.
+fn are_virtual(record: &Record) -> bool {
+    record.ports.iter().all(|port| link(&port.name).map_or(true, |found| !found.kind.is_empty()))
 }
 
 /// A namespace, wherever it can be found: the current one, a named one, or that of a process.
