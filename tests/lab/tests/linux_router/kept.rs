@@ -2,6 +2,7 @@
 
 use lab::Result;
 use lab::netns::{self, Namespace};
+use lab::routebricks::binary;
 use lab::twins::{LIMIT, Stage};
 use lab::wait::wait_until;
 
@@ -87,5 +88,13 @@ fn settings_go_to_the_twin_and_come_back() -> Result<()> {
     wait_until("eth1 up", LIMIT, || {
         Ok(stage.inside.run("ip", &["route", "show"])?.contains("10.99.0.0/16").then_some(()))
     })?;
-    check(&stage.inside, "given back")
+    check(&stage.inside, "given back")?;
+    // Without another router: "routebricks recover".
+    stage.start_again()?;
+    kill_all(&stage)?;
+    stage.router.kill();
+    let program = binary()?.display().to_string();
+    stage.inside.run(&program, &["recover"])?;
+    assert!(is_back(&stage.inside.run("ip", &["-br", "link"])?));
+    check(&stage.inside, "recovered")
 }

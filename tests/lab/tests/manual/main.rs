@@ -26,6 +26,7 @@ const LINUX_COMMANDS: &[&str] = &[
     "routebricks router eth1 eth2 --fpm",
     "routebricks router --settings router.toml",
     "ip route add 10.50.0.0/16 via 10.2.0.2 mtu 1300",
+    "routebricks recover",
     "routebricks show routes",
     "routebricks show routes --vrf red",
     "routebricks show interfaces",
