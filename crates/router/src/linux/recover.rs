@@ -8,7 +8,12 @@ use nix::sched::{CloneFlags, setns};
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::thread::sleep;
+use std::time::Duration;
 
+/// How often, and how far apart, it looks whether others have given back what they keep.
+const LOOKS: u32 = 250;
+const PAUSE: Duration = Duration::from_millis(20);
 /// The command for it.
 pub const COMMAND: &str = "recover";
 
@@ -30,6 +35,7 @@ pub fn before_start() {
 pub fn recover(here: bool) -> Result<(), String> {
     let own = File::open("/proc/self/ns/net").map_err(|e| e.to_string())?;
     enter_first_mounts();
+    wait_for_keepers();
     let mut result = Ok(());
     for pin in Pin::all() {
         let Some(record) = pin.read() else { continue };
@@ -46,6 +52,20 @@ pub fn recover(here: bool) -> Result<(), String> {
         }
     }
     result
+}
+
+/// Who keeps the ports of a router that was killed a moment ago is giving them back: nobody shall take them half dressed.
+fn wait_for_keepers() {
+    let is_giving_back = |record: &Record| {
+        let lives = || record.processes.iter().map(|process| process.lives());
+        lives().any(|lives| lives) && !lives().all(|lives| lives)
+    };
+    for _ in 0..LOOKS {
+        if !Pin::all().iter().any(|pin| pin.read().is_some_and(|record| is_giving_back(&record))) {
+            return;
+        }
+        sleep(PAUSE);
+    }
 }
 
 fn one(pin: &Pin, record: &Record, own: &File, here: bool) -> Result<(), String> {
