@@ -10,6 +10,12 @@ use epoch::Reader;
 use fib::{Adjacency, LinearTable, NextHop, NextHopId, Prefix4};
 
 /// Interfaces 11 and 12 are ports 0 and 1, interface 13 is none.
+/// A route of the kernel.
+fn route(table: u32, prefix: &str, metric: u32, kind: Kind, hops: Hops) -> Route<u32> {
+    let (prefix, rare) = (prefix.parse().unwrap(), Rare::default());
+    Route { table, prefix, metric, tos: 0, protocol: 4, kind, hops, mtu: None, rare }
+}
+
 struct World {
     model: Model,
     publisher: Publisher,
@@ -45,18 +51,7 @@ impl World {
     }
 
     fn route_of(&mut self, table: u32, prefix: &str, metric: u32, kind: Kind, hops: Hops) {
-        let prefix = prefix.parse().unwrap();
-        let route = Route {
-            table,
-            prefix,
-            metric,
-            tos: 0,
-            protocol: 4,
-            kind,
-            hops,
-            mtu: None,
-            rare: Rare::default(),
-        };
+        let route = route(table, prefix, metric, kind, hops);
         self.tell(Message::Route4(Action::Add, route));
     }
 
@@ -67,18 +62,7 @@ impl World {
 
     /// A route with an MTU.
     fn narrow(&mut self, prefix: &str, metric: u32, hops: Hops, mtu: u32) {
-        let (table, prefix, kind) = (MAIN_TABLE, prefix.parse().unwrap(), Kind::Unicast);
-        let route = Route {
-            table,
-            prefix,
-            metric,
-            tos: 0,
-            protocol: 4,
-            kind,
-            hops,
-            mtu: Some(mtu),
-            rare: Rare::default(),
-        };
+        let route = Route { mtu: Some(mtu), ..route(MAIN_TABLE, prefix, metric, Kind::Unicast, hops) };
         self.tell(Message::Route4(Action::Add, route));
     }
 
@@ -250,19 +234,7 @@ fn ways_of_routes_are_groups_as_long_as_routes_have_them() {
     assert_eq!((world.shares(hop), world.shares(other)), (vec![(1, 100)], vec![(1, 100)]));
     assert_eq!(world.publisher.counts.route_changes, before);
     // The last route over a set goes, and comes back.
-    let prefix = "22.0.0.0/16".parse().unwrap();
-    let kind = Kind::Unicast;
-    let route = Route {
-        table: MAIN_TABLE,
-        prefix,
-        metric: 0,
-        tos: 0,
-        protocol: 4,
-        kind,
-        hops: both(1, 1),
-        mtu: None,
-        rare: Rare::default(),
-    };
+    let route = route(MAIN_TABLE, "22.0.0.0/16", 0, Kind::Unicast, both(1, 1));
     world.tell(Message::Route4(Action::Remove, route));
     world.publish();
     assert_eq!(world.tables.adjacencies4.known_groups().len(), 1);
@@ -322,10 +294,7 @@ fn a_worse_route_takes_the_place_of_one_whose_way_is_down() {
     assert_eq!(world.publisher.counts.route_changes, before);
     // Without the better route there is but one way.
     (0..100).for_each(|i| {
-        let hops = Hops::One(first);
-        let (table, prefix) = (MAIN_TABLE, format!("20.{i}.0.0/16").parse().unwrap());
-        let (kind, tos, protocol, mtu, rare) = (Kind::Unicast, 0, 4, None, Rare::default());
-        let route = Route { table, prefix, metric: 10, tos, protocol, kind, hops, mtu, rare };
+        let route = route(MAIN_TABLE, &format!("20.{i}.0.0/16"), 10, Kind::Unicast, Hops::One(first));
         world.tell(Message::Route4(Action::Remove, route));
     });
     world.publish();

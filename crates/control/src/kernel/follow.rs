@@ -232,3 +232,44 @@ fn removes_in_silence(message: &Message, model: &Model) -> bool {
         _ => false,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::netlink::numbers::NLMSG_DONE;
+
+    const SECOND: Duration = Duration::from_secs(1);
+
+    /// Has the follower ask for all that it wants, and answers with nothing; how many requests there were.
+    fn answer_all(follower: &mut Follower, model: &mut Model, now: Duration) -> usize {
+        let mut requests = 0;
+        while follower.request(model, now).is_some() {
+            requests += 1;
+            let (kind, flags, sequence, body) = (NLMSG_DONE, 0, follower.sequence, &[0; 4][..]);
+            follower.take(&Raw { kind, flags, sequence, body }, model, now);
+        }
+        requests
+    }
+
+    #[test]
+    fn everything_is_read_again_once_a_minute_and_counts_as_known_meanwhile() {
+        let (mut follower, mut model) = (Follower::new(), Model::default());
+        assert!(!follower.is_synced());
+        assert_eq!(answer_all(&mut follower, &mut model, SECOND), Topic::ALL.len());
+        assert!(follower.is_synced());
+        assert_eq!(answer_all(&mut follower, &mut model, 60 * SECOND), 0);
+        assert!(follower.request(&mut model, 62 * SECOND).is_some());
+        assert!(follower.is_synced());
+        // Unless something was lost.
+        follower.overrun();
+        assert!(!follower.is_synced());
+    }
+
+    #[test]
+    fn an_audit_that_takes_long_is_not_repeated_soon() {
+        let audit = Audit { begun: 100 * SECOND, ended: 101 * SECOND, is_running: false };
+        assert_eq!(audit.next(), 301 * SECOND);
+        let quick = Audit { ended: 100 * SECOND, ..audit };
+        assert_eq!(quick.next(), 160 * SECOND);
+    }
+}

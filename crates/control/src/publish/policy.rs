@@ -156,3 +156,88 @@ impl<A: Address> OfFamily<A> {
         self.prefixes.iter().flat_map(of_length)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::netlink::{Action, Hop, Hops, Kind, Message, Rare, Route};
+    use std::net::{IpAddr, Ipv4Addr};
+
+    fn rule(priority: u32, for_packets: Selection, table: Option<u32>) -> Message {
+        let (family, digest) = (Family::Ipv4, u64::from(priority));
+        Message::Rule(Action::Add, Rule { family, priority, for_packets, table, digest })
+    }
+
+    fn route(table: u32, prefix: &str) -> Message {
+        let (prefix, hops) = (prefix.parse().unwrap(), Hops::One(Hop { gateway: None, link: 1 }));
+        let (metric, tos, protocol, kind, mtu) = (0, 0, 4, Kind::Unicast, None);
+        let rare = Rare::default();
+        Message::Route4(Action::Add, Route { table, prefix, metric, tos, protocol, kind, hops, mtu, rare })
+    }
+
+    /// The kernel's own rules, and these.
+    fn policy(more: impl IntoIterator<Item = Message>) -> Policy {
+        let own = [
+            rule(0, Selection::All, Some(LOCAL_TABLE)),
+            rule(32_766, Selection::All, Some(MAIN_TABLE)),
+            rule(32_767, Selection::All, Some(253)),
+        ];
+        let mut model = Model::default();
+        own.into_iter().chain(more).for_each(|message| model.apply(message, false));
+        Policy::of(&model)
+    }
+
+    fn takes(policy: &Policy, prefix: &str) -> bool {
+        policy.takes::<u32>(prefix.parse().unwrap())
+    }
+
+    const TO: Selection = Selection::To(IpAddr::V4(Ipv4Addr::new(10, 8, 0, 0)), 13);
+
+    #[test]
+    fn the_kernel_s_own_rules_leave_everything_to_the_tables() {
+        let plain = policy([]);
+        assert_eq!((plain.takes_all(Family::Ipv4, "eth1"), takes(&plain, "10.8.0.0/16")), (false, false));
+        assert_eq!(Policy::of(&Model::default()), Policy::default());
+    }
+
+    #[test]
+    fn a_rule_for_destinations_takes_what_is_under_them() {
+        let policy = policy([rule(100, TO, Some(7))]);
+        let taken = ["10.8.0.0/13", "10.9.0.0/16", "10.15.255.255/32", "10.0.0.0/8", "10.16.0.0/16"]
+            .map(|prefix| takes(&policy, prefix));
+        assert_eq!(taken, [true, true, true, false, false]);
+        assert!(!policy.takes_all(Family::Ipv4, "eth1"));
+        assert_eq!(policy.prefixes::<u32>().collect::<Vec<_>>(), ["10.8.0.0/13".parse().unwrap()]);
+    }
+
+    #[test]
+    fn a_rule_for_all_takes_the_prefixes_of_its_table() {
+        let more = [rule(220, Selection::All, Some(220)), route(220, "20.0.0.0/8"), route(221, "30.0.0.0/8")];
+        let found = policy(more);
+        assert_eq!((takes(&found, "20.1.0.0/16"), takes(&found, "30.1.0.0/16")), (true, false));
+        assert_eq!((found.depends_on::<u32>(220), found.depends_on::<u32>(221)), (true, false));
+        let many = (0..=MOST_PREFIXES).map(|i| route(220, &format!("20.{}.{}.0/24", i / 256, i % 256)));
+        let everything = policy([rule(220, Selection::All, Some(220))].into_iter().chain(many));
+        assert!(everything.takes_all(Family::Ipv4, "eth1"));
+    }
+
+    #[test]
+    fn other_rules_take_an_interface_or_everything() {
+        let mut name = [0; 16];
+        name[..4].copy_from_slice(b"eth1");
+        let by_input = policy([rule(5, Selection::From(name), Some(7))]);
+        let taken = ["eth1", "eth10", "eth"].map(|name| by_input.takes_all(Family::Ipv4, name));
+        assert_eq!((taken, by_input.takes_all(Family::Ipv6, "eth1")), ([true, false, false], false));
+        assert!(policy([rule(5, Selection::Some, Some(7))]).takes_all(Family::Ipv4, "eth2"));
+        // Of no forwarded packet, and behind the rule for the table main.
+        assert_eq!(policy([rule(5, Selection::None, Some(7))]), policy([]));
+        assert_eq!(policy([rule(40_000, Selection::Some, Some(7))]), policy([]));
+    }
+
+    #[test]
+    fn without_the_rule_for_the_table_main_linux_routes_everything() {
+        let mut model = Model::default();
+        model.apply(rule(0, Selection::All, Some(LOCAL_TABLE)), false);
+        assert!(Policy::of(&model).takes_all(Family::Ipv4, "eth1"));
+    }
+}

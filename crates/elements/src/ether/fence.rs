@@ -27,6 +27,12 @@ struct Mark {
     until: Nanos,
 }
 
+/// The set of a destination, below [`SETS`].
+fn set(key: u64) -> usize {
+    // A multiplication mixes the bits of addresses, which differ in the last ones.
+    (key.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 56) as usize
+}
+
 /// What becomes of a packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Verdict {
@@ -64,9 +70,7 @@ impl Fence {
     }
 
     fn find(&mut self, key: u64) -> Option<&mut Mark> {
-        // A multiplication mixes the bits of addresses, which differ in the last ones.
-        let set = (key.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 56) as usize;
-        self.marks.get_mut(set)?.iter_mut().find(|mark| mark.key == key)
+        self.marks.get_mut(set(key))?.iter_mut().find(|mark| mark.key == key)
     }
 
     /// A packet is diverted. `key` stands for its destination, and is not 0.
@@ -84,8 +88,7 @@ impl Fence {
             mark.diverted = now;
             return;
         }
-        let set = (key.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 56) as usize;
-        let oldest = self.marks[set].iter_mut().min_by_key(|mark| mark.diverted.max(mark.until));
+        let oldest = self.marks[set(key)].iter_mut().min_by_key(|mark| mark.diverted.max(mark.until));
         oldest.into_iter().for_each(|mark| *mark = Mark { key, diverted: now, until: 0 });
     }
 
