@@ -73,3 +73,63 @@ fn name(value: &[u8]) -> Option<[u8; 16]> {
     name.get_mut(..len.min(15))?.copy_from_slice(value.get(..len.min(15))?);
     Some(name)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A rule for IPv4 with these lengths of destination and source, action and flags, and these attributes.
+    fn said(header: [u8; 4], attributes: &[(u16, &[u8])]) -> Option<(Selection, Option<u32>)> {
+        let [to, from, action, flags] = header;
+        let mut body = vec![AF_INET, to, from, 0, 7, 0, 0, action];
+        body.extend(u32::from(flags).to_ne_bytes());
+        for (kind, value) in attributes {
+            body.extend(u16::try_from(4 + value.len()).unwrap().to_ne_bytes());
+            body.extend(kind.to_ne_bytes());
+            body.extend_from_slice(value);
+            body.resize(body.len().next_multiple_of(4), 0);
+        }
+        rule(&body).map(|rule| (rule.for_packets, rule.table))
+    }
+
+    #[test]
+    fn which_packets_a_rule_is_for() {
+        let (seven, to) = (Some(7), IpAddr::from(Ipv4Addr::new(10, 8, 0, 0)));
+        let none = u32::MAX.to_ne_bytes();
+        assert_eq!(said([0, 0, 1, 0], &[(14, &none)]), Some((Selection::All, seven)));
+        assert_eq!(said([13, 0, 1, 0], &[(1, &[10, 8, 0, 0])]), Some((Selection::To(to, 13), seven)));
+        let mut name = [0; 16];
+        name[..4].copy_from_slice(b"eth1");
+        assert_eq!(said([0, 0, 1, 0], &[(3, b"eth1\0")]), Some((Selection::From(name), seven)));
+        // Of what programs send, of the machine itself, of VRFs.
+        for attribute in [(17, &b"eth1\0"[..]), (3, b"lo\0"), (19, &[1])] {
+            assert_eq!(said([0, 0, 1, 0], &[attribute]), Some((Selection::None, seven)));
+        }
+        // By source, mark, protocol; of all others; by what is not known.
+        for (header, attribute) in [
+            ([0, 24, 1, 0], (2, &[10, 1, 0, 0][..])),
+            ([0, 0, 1, 0], (10, &[1, 0, 0, 0])),
+            ([0, 0, 1, 0], (22, &[1])),
+            ([13, 0, 1, 2], (1, &[10, 8, 0, 0])),
+            ([0, 0, 1, 0], (99, &[0])),
+        ] {
+            assert_eq!(
+                said(header, &[attribute]),
+                Some((Selection::Some, seven)),
+                "{header:?} {attribute:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn which_table_a_rule_names() {
+        let table = 1000_u32.to_ne_bytes();
+        assert_eq!(said([0, 0, 1, 0], &[(15, &table)]), Some((Selection::All, Some(1000))));
+        // It goes on with main's routes but the default one; it refuses.
+        assert_eq!(said([0, 0, 1, 0], &[(14, &0_u32.to_ne_bytes())]), Some((Selection::All, None)));
+        assert_eq!(said([0, 0, 7, 0], &[]), Some((Selection::All, None)));
+        // It does nothing.
+        assert_eq!(said([0, 0, 3, 0], &[]), Some((Selection::None, None)));
+        assert_eq!(rule(&[AF_INET, 0]), None);
+    }
+}
