@@ -5,8 +5,8 @@ use control::Model;
 use control::netlink::request::Topic;
 use control::netlink::wire::{Builder, Messages};
 use control::netlink::{
-    Action, Hop, Hops, Kind, Link, MAIN_TABLE, Message, Neighbour, NextHopObject, ObjectTarget, Rare, Route,
-    decode,
+    Action, Hop, Hops, Kind, Link, MAIN_TABLE, Message, Neighbour, NextHopObject, ObjectTarget, Route,
+    RouteExtras, decode,
 };
 use fib::{Prefix, Prefix4};
 use proptest::prelude::*;
@@ -32,7 +32,7 @@ fn route<A: fib::Address>() -> impl Strategy<Value = Route<A>> {
         kind: Kind::Unicast,
         hops,
         mtu: None,
-        rare: Rare::default(),
+        extras: RouteExtras::default(),
     })
 }
 
@@ -161,7 +161,7 @@ where
         kind: Kind::Unicast,
         hops,
         mtu: None,
-        rare: Rare::default(),
+        extras: RouteExtras::default(),
     }
 }
 

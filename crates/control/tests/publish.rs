@@ -3,7 +3,7 @@
 
 use control::netlink::{
     Action, Hop, Hops, Kind, LOCAL_TABLE, Link, MAIN_TABLE, Message, Neighbour, NextHopObject, ObjectTarget,
-    Rare, Route,
+    Route, RouteExtras,
 };
 use control::{BLACKHOLE, Model, PUNT, Publisher, Tables, object_number, set_number};
 use epoch::Reader;
@@ -12,8 +12,8 @@ use fib::{Adjacency, LinearTable, NextHop, NextHopId, Prefix4};
 /// Interfaces 11 and 12 are ports 0 and 1, interface 13 is none.
 /// A route of the kernel.
 fn route(table: u32, prefix: &str, metric: u32, kind: Kind, hops: Hops) -> Route<u32> {
-    let (prefix, rare) = (prefix.parse().unwrap(), Rare::default());
-    Route { table, prefix, metric, tos: 0, protocol: 4, kind, hops, mtu: None, rare }
+    let (prefix, extras) = (prefix.parse().unwrap(), RouteExtras::default());
+    Route { table, prefix, metric, tos: 0, protocol: 4, kind, hops, mtu: None, extras }
 }
 
 struct World {

@@ -2,7 +2,8 @@
 #![expect(clippy::unwrap_used, reason = "the helpers of a test")]
 
 use control::netlink::{
-    Action, Hop, Hops, Kind, Link, MAIN_TABLE, Message, Neighbour, NextHopObject, ObjectTarget, Rare, Route,
+    Action, Hop, Hops, Kind, Link, MAIN_TABLE, Message, Neighbour, NextHopObject, ObjectTarget, Route,
+    RouteExtras,
 };
 use control::replicate::{Feed, Frames, Hello, Log, Replica, VERSION};
 use control::{Model, Publisher, Tables, set_number};
@@ -89,7 +90,17 @@ fn route_in(table: u32, action: Action, prefix: &str, hops: Hops) -> Message {
     let kind = Kind::Unicast;
     Message::Route4(
         action,
-        Route { table, prefix, metric: 0, tos: 0, protocol: 4, kind, hops, mtu: None, rare: Rare::default() },
+        Route {
+            table,
+            prefix,
+            metric: 0,
+            tos: 0,
+            protocol: 4,
+            kind,
+            hops,
+            mtu: None,
+            extras: RouteExtras::default(),
+        },
     )
 }
 

@@ -31,7 +31,7 @@ impl Expiry {
     pub fn note(&mut self, message: &mut Message, now: Duration) {
         let Message::Route6(action, route) = message else { return };
         let mut key = route.clone();
-        let left = key.rare.expires.take();
+        let left = key.extras.expires.take();
         if !self.routes.is_empty() {
             self.forget(&key);
         }
@@ -86,14 +86,14 @@ impl Expiry {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::netlink::{Hops, Kind, MAIN_TABLE, Rare};
+    use crate::netlink::{Hops, Kind, MAIN_TABLE, RouteExtras};
 
     fn message(expires: Option<i32>) -> Message {
-        let rare = Rare { expires, ..Rare::default() };
+        let extras = RouteExtras { expires, ..RouteExtras::default() };
         let prefix = "2001:db8::/32".parse().unwrap();
         let (metric, tos, protocol, kind) = (1024, 0, 9, Kind::Unicast);
         let (table, hops, mtu) = (MAIN_TABLE, Hops::None, None);
-        let route = Route { table, prefix, metric, tos, protocol, kind, hops, mtu, rare };
+        let route = Route { table, prefix, metric, tos, protocol, kind, hops, mtu, extras };
         Message::Route6(Action::Add, route)
     }
 

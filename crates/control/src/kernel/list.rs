@@ -1,7 +1,7 @@
 //! The routes of one prefix in one table, in the order in which they win.
 
 use super::Generation;
-use crate::netlink::{Action, Hop, Hops, Kind, Rare, Route};
+use crate::netlink::{Action, Hop, Hops, Kind, Route, RouteExtras};
 use fib::Address;
 use std::sync::Arc;
 
@@ -29,8 +29,8 @@ pub struct Entry {
 impl Entry {
     /// What the route is beside them.
     pub fn of<A: Address>(route: Route<A>) -> Entry {
-        let Route { table: _, prefix: _, metric, tos, protocol, kind, hops, mtu, rare } = route;
-        let Rare { selector, preference, expires: _ } = rare;
+        let Route { table: _, prefix: _, metric, tos, protocol, kind, hops, mtu, extras } = route;
+        let RouteExtras { selector, preference, expires: _ } = extras;
         Entry { metric, tos, protocol, kind, hops, mtu, selector, preference }
     }
 

@@ -11,7 +11,9 @@ mod prefixes;
 mod table;
 
 use crate::netlink::request::Topic;
-use crate::netlink::{Action, Address, Link, Message, Neighbour, Netconf, ObjectTarget, Rule, Untold};
+use crate::netlink::{
+    Action, Address, Link, Message, Neighbour, Netconf, ObjectTarget, PolledSettings, Rule,
+};
 use fib::Family;
 use std::collections::{BTreeMap, HashSet};
 use std::hash::Hash;
@@ -123,7 +125,7 @@ pub struct Model {
     /// What is set for interfaces, by family and number.
     pub netconf: Known<(Family, i32), Netconf>,
     /// The same of which no change is told.
-    pub untold: Known<u32, Untold>,
+    pub polled: Known<u32, PolledSettings>,
     /// Addresses of the machine.
     pub addresses: Known<Address, ()>,
     /// Neighbours by link and address.
@@ -187,19 +189,19 @@ impl Model {
         }
     }
 
-    /// What is set for all interfaces is about to be told: see [`Untold`].
-    pub fn begin_untold(&mut self) {
-        self.untold.mark();
+    /// What is set for all interfaces is about to be told: see [`PolledSettings`].
+    pub fn begin_polled(&mut self) {
+        self.polled.mark();
     }
 
     /// What is set for an interface.
-    pub fn set_untold(&mut self, one: Untold) {
-        self.untold.set(one.index, one);
+    pub fn set_polled(&mut self, one: PolledSettings) {
+        self.polled.set(one.index, one);
     }
 
     /// Interfaces that were not told of since it began are gone.
-    pub fn end_untold(&mut self) {
-        self.untold.sweep();
+    pub fn end_polled(&mut self) {
+        self.polled.sweep();
     }
 
     /// The interface of this name.

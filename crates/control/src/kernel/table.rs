@@ -94,7 +94,7 @@ impl<A: Address> Routes<A> {
         let table = self.tables.entry(id).or_default();
         if action == Action::Remove {
             let unset = |list: &mut List| {
-                list.unset(route.rare.selector);
+                list.unset(route.extras.selector);
                 list.is_empty()
             };
             if !table.reduce(prefix, unset) {

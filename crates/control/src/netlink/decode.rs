@@ -4,7 +4,8 @@
 //! kinds of messages and attributes at any time.
 
 use super::message::{
-    Action, Address, Hop, Hops, Kind, Link, Message, Neighbour, NextHopObject, ObjectTarget, Rare, Route,
+    Action, Address, Hop, Hops, Kind, Link, Message, Neighbour, NextHopObject, ObjectTarget, Route,
+    RouteExtras,
 };
 use super::netconf::netconf;
 use super::numbers::*;
@@ -211,7 +212,7 @@ fn route<A: fib::Address>(body: &[u8]) -> Option<Route<A>> {
         kind,
         hops: Hops::None,
         mtu: None,
-        rare: Rare::default(),
+        extras: RouteExtras::default(),
     };
     let mut is_encapsulated = false;
     let (mut hop, mut object) = (Hop { gateway: None, link: 0 }, None);
@@ -219,7 +220,7 @@ fn route<A: fib::Address>(body: &[u8]) -> Option<Route<A>> {
         match kind {
             1 => route.prefix = Prefix::new(A::from_ip(ip(value)?)?, len)?,
             // `RTA_SRC`.
-            2 if from != 0 => route.rare.selector = selector(value, from),
+            2 if from != 0 => route.extras.selector = selector(value, from),
             4 => hop.link = u32_at(value, 0)?,
             5 => hop.gateway = Some(ip(value)?),
             6 => route.metric = u32_at(value, 0)?,
@@ -228,11 +229,11 @@ fn route<A: fib::Address>(body: &[u8]) -> Option<Route<A>> {
             // `RTA_CACHEINFO`: its third field; 0 if the route stays.
             12 if A::FAMILY == Family::Ipv6 => {
                 let expires = u32_at(value, 8).map(u32::cast_signed);
-                route.rare.expires = expires.filter(|hundredths| *hundredths != 0);
+                route.extras.expires = expires.filter(|hundredths| *hundredths != 0);
             }
             15 => route.table = u32_at(value, 0)?,
             18 => hop.gateway = Some(via(value)?),
-            20 => route.rare.preference = preference(value),
+            20 => route.extras.preference = preference(value),
             21 => is_encapsulated = true,
             30 => object = u32_at(value, 0),
             _ => {}
@@ -244,7 +245,7 @@ fn route<A: fib::Address>(body: &[u8]) -> Option<Route<A>> {
     } else if route.hops == Hops::None && (hop.link != 0 || hop.gateway.is_some()) {
         route.hops = Hops::One(hop);
     }
-    if from != 0 && route.rare.selector == 0 {
+    if from != 0 && route.extras.selector == 0 {
         return None;
     }
     if is_encapsulated {

@@ -222,12 +222,12 @@ pub struct Route<A: fib::Address> {
     /// Longest packet on this route, if the route says (`mtu`).
     pub mtu: Option<u32>,
     /// What few routes have.
-    pub rare: Rare,
+    pub extras: RouteExtras,
 }
 
 /// What few routes have.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Rare {
+pub struct RouteExtras {
     /// Different for routes that hold for different sources (IPv6, `from`); 0 = any source.
     pub selector: u64,
     /// Of several IPv6 routes with the same metric the highest wins (RFC 4191 §2.1): 1 high, 0 medium, -1 low.

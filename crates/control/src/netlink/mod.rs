@@ -12,6 +12,6 @@ pub mod wire;
 pub use decode::decode;
 pub use message::{
     Action, Address, Hop, Hops, Kind, LOCAL_TABLE, Link, MAIN_TABLE, Message, Neighbour, NextHopObject,
-    ObjectTarget, Rare, Route, Rule, Selection,
+    ObjectTarget, Route, RouteExtras, Rule, Selection,
 };
-pub use netconf::{ALL, Netconf, Untold, untold};
+pub use netconf::{ALL, Netconf, PolledSettings, polled};

@@ -64,7 +64,7 @@ pub(super) fn netconf(body: &[u8]) -> Option<Netconf> {
 
 /// Settings of an interface of which no change is told.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Untold {
+pub struct PolledSettings {
     /// The interface.
     pub index: u32,
     /// It has no IPv6.
@@ -76,7 +76,7 @@ pub struct Untold {
 }
 
 /// What a message about an interface says of them.
-pub fn untold(raw: &Raw<'_>) -> Option<Untold> {
+pub fn polled(raw: &Raw<'_>) -> Option<PolledSettings> {
     /// `IFLA_AF_SPEC`, in it `IFLA_INET_CONF` of one family and `IFLA_INET6_CONF` of the other.
     const AF_SPEC: u16 = 26;
     const INET_CONF: u16 = 1;
@@ -88,7 +88,7 @@ pub fn untold(raw: &Raw<'_>) -> Option<Untold> {
     if raw.kind != super::numbers::RTM_NEWLINK {
         return None;
     }
-    let mut found = Untold { index: u32_at(raw.body, 4)?, ..Untold::default() };
+    let mut found = PolledSettings { index: u32_at(raw.body, 4)?, ..PolledSettings::default() };
     let of =
         |value, wanted: u16| Attributes::new(value).find(|(kind, _)| *kind == wanted).map(|(_, value)| value);
     let families = of(raw.body.get(16..)?, AF_SPEC)?;

@@ -357,7 +357,7 @@ impl Publisher {
         }
         let mut news = LinkNews::None;
         let mut changed = kernel.links.take_changed();
-        changed.extend(kernel.untold.take_changed());
+        changed.extend(kernel.polled.take_changed());
         if !kernel.netconf.take_changed().is_empty() {
             news = LinkNews::Names;
         }
@@ -382,7 +382,7 @@ impl Publisher {
     /// Takes note of all interfaces as they are.
     fn all_links(&mut self, kernel: &mut Model) -> LinkNews {
         kernel.links.take_changed();
-        kernel.untold.take_changed();
+        kernel.polled.take_changed();
         kernel.netconf.take_changed();
         self.links = kernel.links.iter().map(|(index, link)| (index, LinkState::of(kernel, link))).collect();
         LinkNews::Usable

@@ -160,7 +160,7 @@ impl<A: Address> OfFamily<A> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::netlink::{Action, Hop, Hops, Kind, Message, Rare, Route};
+    use crate::netlink::{Action, Hop, Hops, Kind, Message, Route, RouteExtras};
     use std::net::{IpAddr, Ipv4Addr};
 
     fn rule(priority: u32, for_packets: Selection, table: Option<u32>) -> Message {
@@ -171,8 +171,8 @@ mod tests {
     fn route(table: u32, prefix: &str) -> Message {
         let (prefix, hops) = (prefix.parse().unwrap(), Hops::One(Hop { gateway: None, link: 1 }));
         let (metric, tos, protocol, kind, mtu) = (0, 0, 4, Kind::Unicast, None);
-        let rare = Rare::default();
-        Message::Route4(Action::Add, Route { table, prefix, metric, tos, protocol, kind, hops, mtu, rare })
+        let extras = RouteExtras::default();
+        Message::Route4(Action::Add, Route { table, prefix, metric, tos, protocol, kind, hops, mtu, extras })
     }
 
     /// The kernel's own rules, and these.

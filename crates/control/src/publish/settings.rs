@@ -55,7 +55,7 @@ fn alone(kernel: &Model, link: &Link) -> InterfaceSettings {
     let conf = |family, index: i32| kernel.netconf.get((family, index));
     let index = i32::try_from(link.index).unwrap_or(0);
     let (conf4, conf6) = (conf(Family::Ipv4, index), conf(Family::Ipv6, index));
-    let untold = kernel.untold.get(link.index);
+    let polled = kernel.polled.get(link.index);
     // A bridge or a bond takes all that comes; a VRF does not.
     let is_taken =
         link.master != 0 && kernel.links.get(link.master).is_none_or(|master| master.table.is_none());
@@ -69,8 +69,8 @@ fn alone(kernel: &Model, link: &Link) -> InterfaceSettings {
         _ => SourceCheck::Loose,
     };
     InterfaceSettings {
-        linux4: is_taken || !forwards4 || untold.is_some_and(|untold| untold.accept_local),
-        linux6: is_taken || !forwards6 || untold.is_some_and(|untold| untold.disable_ipv6),
+        linux4: is_taken || !forwards4 || polled.is_some_and(|polled| polled.accept_local),
+        linux6: is_taken || !forwards6 || polled.is_some_and(|polled| polled.disable_ipv6),
         sources,
         ..InterfaceSettings::default()
     }
@@ -78,14 +78,14 @@ fn alone(kernel: &Model, link: &Link) -> InterfaceSettings {
 
 /// The longest IPv6 packet that leaves by an interface.
 pub fn mtu6(kernel: &Model, link: &Link) -> u32 {
-    let own = kernel.untold.get(link.index).map(|untold| untold.mtu6).filter(|mtu| *mtu != 0);
+    let own = kernel.polled.get(link.index).map(|polled| polled.mtu6).filter(|mtu| *mtu != 0);
     own.map_or(link.mtu, |mtu| mtu.min(link.mtu))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::netlink::{Action, Message, Untold};
+    use crate::netlink::{Action, Message, PolledSettings};
 
     fn link(index: u32, below: u32, change: impl Fn(&mut Link)) -> Link {
         let mac = Some([2, 0, 0, 0, 0, index as u8]);
@@ -141,7 +141,7 @@ mod tests {
         forced.apply(Message::Netconf(Action::Add, conf), false);
         assert_eq!(families(of(&forced)), (false, false));
         let mut disabled = model();
-        disabled.set_untold(Untold { index: 1, disable_ipv6: true, mtu6: 1280, accept_local: true });
+        disabled.set_polled(PolledSettings { index: 1, disable_ipv6: true, mtu6: 1280, accept_local: true });
         assert_eq!(families(of(&disabled)), (true, true));
         assert_eq!(mtu6(&disabled, disabled.links.get(1).unwrap()), 1280);
     }

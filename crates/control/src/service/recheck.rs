@@ -3,7 +3,7 @@
 use crate::kernel::Model;
 use crate::netlink::request::dump_links_briefly;
 use crate::netlink::wire::Messages;
-use crate::netlink::{Message, decode, untold};
+use crate::netlink::{Message, decode, polled};
 use crate::socket::{DATAGRAM, NetlinkSocket, Read};
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
@@ -47,7 +47,7 @@ impl Recheck {
         let is_patient = self.coming.is_some_and(|asked| now.saturating_sub(asked) < PATIENCE);
         if now >= self.next && !is_patient {
             if self.socket.send(&dump_links_briefly(1)).is_ok() {
-                model.begin_untold();
+                model.begin_polled();
                 self.coming = Some(now);
             }
             self.set_next(model, now);
@@ -55,13 +55,13 @@ impl Recheck {
         while let Ok(Read::Bytes(len)) = self.socket.read(&mut self.buffer) {
             let bytes = self.buffer.get(..len).unwrap_or_default();
             for raw in Messages::new(bytes).map_while(Result::ok) {
-                if let Some(one) = untold(&raw) {
-                    model.set_untold(one);
+                if let Some(one) = polled(&raw) {
+                    model.set_polled(one);
                 } else if let Message::Done { interrupted, .. } = decode(&raw)
                     && self.coming.take().is_some()
                     && !interrupted
                 {
-                    model.end_untold();
+                    model.end_polled();
                 }
             }
         }

@@ -115,7 +115,7 @@ pub fn twins(cluster: &Cluster, of: &[usize], places: &[Place]) -> Result<Vec<Tw
             mtu: port.map_or(cluster.mtu, |port| port.mtu),
             offloads: Vec::new(),
             addresses: port.map_or(&[][..], |port| &port.addresses).iter().copied().chain(told).collect(),
-            dress: port.map(|port| port.dress.clone()).unwrap_or_default(),
+            state: port.map(|port| port.state.clone()).unwrap_or_default(),
             up: true,
             promiscuous: false,
             xdp: false,

@@ -6,7 +6,7 @@ use super::text::{link_device, tap, text};
 use crate::config::Configuration;
 use crate::linux::{self, Port};
 use control::netlink::{
-    Action, Hop, Hops, Kind, LOCAL_TABLE, Link, MAIN_TABLE, Message, Neighbour, Rare, Route,
+    Action, Hop, Hops, Kind, LOCAL_TABLE, Link, MAIN_TABLE, Message, Neighbour, Route, RouteExtras,
 };
 use control::replicate::{Feed, Frames, Hello, Log, Message as Word, Replica, VERSION};
 use control::{Model, Publisher, Tables};
@@ -256,7 +256,7 @@ fn network(link: u32, net: u8, table: u32) -> Vec<Message> {
         kind,
         hops: Hops::One(Hop { gateway: None, link }),
         mtu: None,
-        rare: Rare::default(),
+        extras: RouteExtras::default(),
     };
     let local = if table == MAIN_TABLE { LOCAL_TABLE } else { table };
     let route6 = Route {
@@ -268,7 +268,7 @@ fn network(link: u32, net: u8, table: u32) -> Vec<Message> {
         kind: Kind::Unicast,
         hops: Hops::One(Hop { gateway: None, link }),
         mtu: None,
-        rare: Rare::default(),
+        extras: RouteExtras::default(),
     };
     let neighbour = |ip: IpAddr| Neighbour { link, ip, mac: Some(near(link)), state: 2 };
     let ips = [[10, 0, net, 2].into(), IpAddr::V6(format!("2001:db8:{net:x}::2").parse().unwrap())];
@@ -307,7 +307,7 @@ fn linux_at_first() -> Vec<Message> {
         kind: Kind::Unicast,
         hops: Hops::One(Hop { gateway: Some([10, 0, 3, 2].into()), link: 26 }),
         mtu: None,
-        rare: Rare::default(),
+        extras: RouteExtras::default(),
     };
     all.push(Message::Route4(Action::Add, leak));
     all

@@ -1,6 +1,6 @@
 //! Looks at the twins now and then, so that the ports are given back as the twins were last, whatever ends the router.
 
-use super::dress;
+use super::interface_state;
 use super::{Namespaces, Port};
 use std::io;
 use std::sync::Arc;
@@ -32,7 +32,7 @@ impl Follow {
                 let ends = stopped.recv_timeout(PAUSE) != Err(RecvTimeoutError::Timeout);
                 let before = ports.clone();
                 round += 1;
-                dress::look(&mut ports, ends || round % ROUTES == 0);
+                interface_state::look(&mut ports, ends || round % ROUTES == 0);
                 if ports != before {
                     namespaces.record(&ports);
                 }

@@ -4,7 +4,7 @@
 //! holds it by a file, too, for the case that it is killed with the router.
 
 use super::Port;
-use super::dress;
+use super::interface_state;
 use super::pin::{Identity, Pin, Process, Record, enter_first_mounts};
 use ::io::say;
 use control::link::{change, link};
@@ -140,7 +140,7 @@ pub fn give_back(ports: &[Port], caller: impl AsFd) -> io::Result<()> {
         }
     }
     setns(caller, CloneFlags::CLONE_NEWNET)?;
-    dress::put(&back, &names, false)?;
+    interface_state::put(&back, &names, false)?;
     result
 }
 

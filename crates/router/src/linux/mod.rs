@@ -9,9 +9,9 @@
 pub mod apart;
 mod config;
 mod control_side;
-mod dress;
 pub mod follow;
 mod forwarding;
+mod interface_state;
 pub mod keeper;
 mod lookup;
 mod mirror;
@@ -25,7 +25,7 @@ mod twins;
 
 pub use config::{Extras, PuntLimits, ReversePath, lookup, text};
 pub use control_side::{ControlSide, Mode};
-pub use dress::find_routes;
+pub use interface_state::find_routes;
 pub use lookup::Lookup;
 #[cfg(test)]
 pub use lookup::Wanted;

@@ -54,7 +54,7 @@ pub fn recover(here: bool) -> Result<(), String> {
     result
 }
 
-/// Who keeps the ports of a router that was killed a moment ago is giving them back: nobody shall take them half dressed.
+/// Who keeps the ports of a router that was killed a moment ago is giving them back: nobody shall take them without their addresses.
 fn wait_for_keepers() {
     let is_giving_back = |record: &Record| {
         let lives = || record.processes.iter().map(|process| process.lives());

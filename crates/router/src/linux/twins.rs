@@ -1,6 +1,6 @@
 //! Ports taken from Linux, and their twins given to it.
 
-use super::dress::{self, Dress};
+use super::interface_state::{self, InterfaceState};
 use super::keeper::give_back;
 use super::{Namespaces, forwarding};
 use ::io::say;
@@ -42,7 +42,7 @@ pub struct Port {
     /// Further addresses, with the bits of their prefixes.
     pub addresses: Vec<(IpAddr, u8)>,
     /// What else is set for it.
-    pub dress: Dress,
+    pub state: InterfaceState,
 }
 
 #[cfg(test)]
@@ -59,7 +59,7 @@ impl Port {
             xdp: false,
             offloads: Vec::new(),
             addresses: Vec::new(),
-            dress: Dress::default(),
+            state: InterfaceState::default(),
         }
     }
 }
@@ -74,7 +74,7 @@ impl Port {
             io::ErrorKind::NotFound => format!("{e}; ports are Linux interfaces of this network namespace"),
             _ => format!("{name}: {e}"),
         })?;
-        let dress = Dress::of(name, found.index).map_err(|e| format!("{name}: {e}"))?;
+        let state = InterfaceState::of(name, found.index).map_err(|e| format!("{name}: {e}"))?;
         let mac = found.mac.ok_or_else(|| format!("{name} has no Ethernet address"))?;
         Ok(Port {
             name: name.to_owned(),
@@ -87,7 +87,7 @@ impl Port {
             // Where none can be asked for there is none to be put back.
             offloads: offloads(found.index).unwrap_or_default(),
             addresses: Vec::new(),
-            dress,
+            state,
         })
     }
 }
@@ -121,7 +121,7 @@ impl<N: Deref<Target = Namespaces>> Twins<N> {
             let there = LinkChange { namespace: Some(twins.namespaces.private()), ..LinkChange::default() };
             link(&port.name)
                 .and_then(|found| {
-                    dress::warn(&port.name, found.index);
+                    interface_state::warn(&port.name, found.index);
                     change(found.index, &there)
                 })
                 .map_err(|e| format!("{}: cannot be moved to a namespace of its own: {e}", port.name))?;
@@ -184,7 +184,7 @@ pub fn hand_over(namespaces: &Namespaces, ports: &[Port]) -> io::Result<Vec<u32>
     namespaces.enter_caller()?;
     forwarding::switch_on(ports.iter().map(|port| port.name.as_str()));
     let names: Vec<String> = ports.iter().map(|port| port.name.clone()).collect();
-    dress::put(ports, &names, true)
+    interface_state::put(ports, &names, true)
 }
 
 /// Takes a twin back into the private namespace, where its tap has the name again that it had before. The calling thread is in

@@ -14,7 +14,7 @@ const SETTINGS: [(&str, &str); 4] = [
 ];
 
 /// Sets something of every kind.
-fn dress(inside: &Namespace) -> Result<()> {
+fn set_up(inside: &Namespace) -> Result<()> {
     for (name, value) in SETTINGS {
         inside.run("sh", &["-c", &format!("echo {value} >/proc/sys/{name}")])?;
     }
@@ -72,7 +72,7 @@ fn settings_go_to_the_twin_and_come_back() -> Result<()> {
     if netns::skipped() {
         return Ok(());
     }
-    let mut stage = Stage::started_by(2, &[], |inside| dress(inside).map(|()| Vec::new()))?;
+    let mut stage = Stage::started_by(2, &[], |inside| set_up(inside).map(|()| Vec::new()))?;
     check(&stage.inside, "twin")?;
     // Killed with everything that would give them back, it leaves them for the next one.
     kill_all(&stage)?;

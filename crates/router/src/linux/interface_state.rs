@@ -14,7 +14,7 @@ use std::time::Duration;
 
 /// What is set for an interface.
 #[derive(Clone, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
-pub struct Dress {
+pub struct InterfaceState {
     settings: Vec<Setting>,
     carried: Carried,
     /// Routes through this interface, and through it and others.
@@ -28,13 +28,13 @@ fn now() -> u64 {
     uptime.split('.').next().and_then(|seconds| seconds.parse().ok()).unwrap_or(0)
 }
 
-impl Dress {
+impl InterfaceState {
     /// What is set for an interface of the current network namespace, but its routes.
     ///
     /// # Errors
     /// Those of the system.
-    pub fn of(name: &str, index: u32) -> io::Result<Dress> {
-        Ok(Dress {
+    pub fn of(name: &str, index: u32) -> io::Result<InterfaceState> {
+        Ok(InterfaceState {
             settings: sysctls::read(name),
             carried: Carried::of(index)?,
             routes: Vec::new(),
@@ -48,11 +48,11 @@ impl Dress {
 /// # Errors
 /// Those of the system.
 pub fn find_routes(ports: &mut [Port]) -> io::Result<()> {
-    let through: BTreeSet<u32> = ports.iter().map(|port| port.dress.carried.index).collect();
+    let through: BTreeSet<u32> = ports.iter().map(|port| port.state.carried.index).collect();
     let found = routes(&through)?;
-    ports.iter_mut().for_each(|port| port.dress.routes.clear());
+    ports.iter_mut().for_each(|port| port.state.routes.clear());
     if let Some(first) = ports.first_mut() {
-        first.dress.routes = found;
+        first.state.routes = found;
     }
     Ok(())
 }
@@ -113,7 +113,7 @@ pub fn put(ports: &[Port], names: &[String], is_twin: bool) -> io::Result<Vec<u3
     let mut instead = BTreeMap::new();
     for (port, name) in ports.iter().zip(names) {
         let number = link(name)?.index;
-        let Dress { settings, carried, at, .. } = &port.dress;
+        let InterfaceState { settings, carried, at, .. } = &port.state;
         let mut refused = sysctls::write(name, settings, !is_twin);
         // The IPv6 MTU is set when the interface is up, to any that it may have.
         refused.retain(|what| !what.starts_with("ipv6/conf/mtu"));
@@ -138,10 +138,10 @@ pub fn put(ports: &[Port], names: &[String], is_twin: bool) -> io::Result<Vec<u3
         numbers.push(number);
     }
     for port in ports {
-        if let Some((count, e)) = put_routes(&port.dress.routes, &instead) {
+        if let Some((count, e)) = put_routes(&port.state.routes, &instead) {
             say!(
                 "warning: {count} of {} routes through the ports could not be set again: {e}",
-                port.dress.routes.len()
+                port.state.routes.len()
             );
         }
     }
@@ -152,13 +152,13 @@ pub fn put(ports: &[Port], names: &[String], is_twin: bool) -> io::Result<Vec<u3
 pub fn look(ports: &mut [Port], with_routes: bool) {
     for port in &mut *ports {
         let Ok(found) = link(&port.name) else { continue };
-        let Ok(mut dress) = Dress::of(&port.name, found.index) else { continue };
-        dress.settings = sysctls::merge(&port.dress.settings, dress.settings);
-        dress.routes = std::mem::take(&mut port.dress.routes);
-        if dress.settings == port.dress.settings && dress.carried == port.dress.carried {
-            dress.at = port.dress.at;
+        let Ok(mut state) = InterfaceState::of(&port.name, found.index) else { continue };
+        state.settings = sysctls::merge(&port.state.settings, state.settings);
+        state.routes = std::mem::take(&mut port.state.routes);
+        if state.settings == port.state.settings && state.carried == port.state.carried {
+            state.at = port.state.at;
         }
-        (port.dress, port.up) = (dress, found.up);
+        (port.state, port.up) = (state, found.up);
         port.addresses.clear();
     }
     if with_routes {
