@@ -127,6 +127,9 @@ pub fn put(ports: &[Port], names: &[String], is_twin: bool) -> io::Result<Vec<u3
             let added = add_address(&Address { link: number, local, len });
             refused.extend(added.err().map(|e| format!("{local}/{len}: {e}")));
         }
+        if port.up && !settings.is_empty() {
+            sysctls::wait_for_addresses(name);
+        }
         refused.extend(sysctls::write(name, settings, !is_twin));
         if !refused.is_empty() {
             let to = if is_twin { "its twin does not take" } else { "was given back without" };

@@ -3,7 +3,12 @@
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
+use std::thread::sleep;
+use std::time::Duration;
 
+/// How often, and how far apart, it looks whether addresses are usable: 100 ms in all.
+const LOOKS: u32 = 50;
+const PAUSE: Duration = Duration::from_millis(2);
 const ROOT: &str = "/proc/sys/net";
 const PLACES: [&str; 4] = ["ipv4/conf", "ipv6/conf", "ipv4/neigh", "ipv6/neigh"];
 /// What is set otherwise for a twin than for the interface.
@@ -71,9 +76,36 @@ pub fn skip_duplicate_detection(name: &str) {
     let _ = fs::write(Path::new(ROOT).join("ipv6/conf").join(name).join("accept_dad"), "0");
 }
 
+/// Waits until the kernel has begun with the addresses that an interface got: what is set for detection of duplicates counts then.
+pub fn wait_for_addresses(name: &str) {
+    for _ in 0..LOOKS {
+        let all = fs::read_to_string("/proc/thread-self/net/if_inet6").unwrap_or_default();
+        if !all.lines().any(|line| is_tentative(line, name)) {
+            return;
+        }
+        sleep(PAUSE);
+    }
+}
+
+/// Whether a line of `if_inet6` (address, number, prefix length, scope, flags, name) is about an address of this interface that
+/// is not usable yet (`IFA_F_TENTATIVE`).
+fn is_tentative(line: &str, name: &str) -> bool {
+    const TENTATIVE: u32 = 0x40;
+    let mut words = line.split_whitespace().skip(4);
+    let flags = words.next().and_then(|word| u32::from_str_radix(word, 16).ok()).unwrap_or(0);
+    flags & TENTATIVE != 0 && words.next() == Some(name)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn addresses_that_are_not_usable_yet_are_told_by_their_flags() {
+        let line = |flags: &str| format!("20010db8000700000000000000000001 04 40 00 {flags}     eth1");
+        assert_eq!(["40", "c0", "80"].map(|flags| is_tentative(&line(flags), "eth1")), [true, true, false]);
+        assert!(!is_tentative(&line("40"), "eth") && !is_tentative("", "eth1"));
+    }
 
     #[test]
     fn forwarding_of_a_twin_is_the_routers() {
