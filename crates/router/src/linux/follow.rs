@@ -6,11 +6,13 @@ use std::io;
 use std::sync::Arc;
 use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::thread::{Builder, JoinHandle};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-/// How often it looks; at routes, of which there may be many, once in so many times.
+/// How often it looks.
 const PAUSE: Duration = Duration::from_secs(5);
-const ROUTES: u32 = 12;
+/// How often it looks at routes; where there are so many that this takes long, at most one part in so many of the time.
+const ROUTES: Duration = Duration::from_secs(60);
+const SHARE: u32 = 200;
 
 /// Follows the twins until it is dropped, when it looks once more.
 #[derive(Debug)]
@@ -27,12 +29,16 @@ impl Follow {
     pub fn start(namespaces: Arc<Namespaces>, mut ports: Vec<Port>) -> io::Result<Follow> {
         let (stop, stopped) = channel();
         let thread = Builder::new().name("twins".to_owned()).spawn(move || {
-            let mut round = 0;
+            let mut due = Instant::now() + ROUTES;
             loop {
                 let ends = stopped.recv_timeout(PAUSE) != Err(RecvTimeoutError::Timeout);
                 let before = ports.clone();
-                round += 1;
-                interface_state::look(&mut ports, ends || round % ROUTES == 0);
+                let begun = Instant::now();
+                let with_routes = ends || begun >= due;
+                interface_state::look(&mut ports, with_routes);
+                if with_routes {
+                    due = begun + ROUTES.max(begun.elapsed().saturating_mul(SHARE));
+                }
                 if ports != before {
                     namespaces.record(&ports);
                 }

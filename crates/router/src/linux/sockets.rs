@@ -43,6 +43,7 @@ impl Watch {
         let thread = Builder::new().name("packet-sockets".to_owned()).spawn(move || {
             let mut listening = vec![false; ports.len()];
             let mut addresses = Addresses { own, known: Vec::new() };
+            let mut is_told = false;
             for looks in 0_u32.. {
                 if looks.is_multiple_of(LOOKS) {
                     addresses.look();
@@ -50,11 +51,12 @@ impl Watch {
                 if stops.load(Ordering::Acquire) {
                     return;
                 }
-                if let Err(e) = look(&router, &ports, &mut listening) {
+                if let Err(e) = look(&router, &ports, &mut listening)
+                    && !std::mem::replace(&mut is_told, true)
+                {
                     say!(
                         "warning: programs with packet sockets on the twins do not see DHCP in transit: {e}"
                     );
-                    return;
                 }
                 thread::park_timeout(PAUSE);
             }
