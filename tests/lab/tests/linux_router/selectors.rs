@@ -169,6 +169,8 @@ fn of_several_default_routers_the_kernel_s_is_used_until_its_time_ends() -> Resu
         }
     }
     for host in &stage.hosts[1..] {
+        // Linux drops the default routes of a neighbour whose advertisement says that it is no router (RFC 4861 §7.2.5).
+        host.set("net/ipv6/conf/all/forwarding", "1")?;
         wait_until("a link-local address", LIMIT, || {
             let shown = host.run("ip", &["-6", "address", "show", "dev", "eth0"])?;
             Ok((shown.contains("fe80") && !shown.contains("tentative")).then_some(()))
