@@ -1,6 +1,9 @@
 //! Capture files: what is read, what is written, and what happens when a file cannot be read or written.
 #![allow(clippy::unwrap_used, reason = "tests may panic")]
 
+#[path = "../../io/tests/captures/encode.rs"]
+mod encode;
+
 use elements::harness::{Bench, Setup};
 use io::NoDevices;
 use io::pcap::{LinkType, Reader, Record, SNAP_LEN, Writer};
@@ -150,6 +153,49 @@ fn damaged_and_oversized_are_lost_by_name() {
     let bench = run("f :: FromDump(DIR/in) -> Discard", dir.path());
     assert_eq!((bench.read("f.count"), bench.losses()), ("1".into(), vec!["f.too_big = 1".to_owned()]));
     bench.end().unwrap();
+}
+
+#[test]
+fn packets_of_a_pcapng_file_that_cannot_be_used_are_counted() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut file = encode::File::new(true);
+    // One without packets, of another link type, says nothing of the file.
+    file.interface(113, 0, &[]);
+    file.interface(1, 0, &[]);
+    file.enhanced(9, 1, 4, b"its interface is not there", &[]);
+    file.enhanced(1, 1, 4, b"data", &[]);
+    file.enhanced(0, 2, 4, b"cooked", &[]);
+    file.block(0x77, b"unknown");
+    file.enhanced(1, 3, 4, b"data", &[]);
+    std::fs::write(dir.path().join("in"), &file.bytes).unwrap();
+    let bench = run("f :: FromDump(DIR/in) -> Discard", dir.path());
+    assert_eq!((bench.read("f.count"), bench.read("f.encap")), ("2".into(), "ETHER".into()));
+    assert_eq!(bench.losses(), ["f.invalid = 1", "f.other_link = 1"]);
+    bench.end().unwrap();
+}
+
+#[test]
+fn packets_without_time_come_with_the_one_before() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut file = encode::File::new(false);
+    file.interface(1, 0, &file.option(encode::TSRESOL, &[9]));
+    file.simple(4, b"data");
+    file.enhanced(0, START, 4, b"data", &[]);
+    file.simple(4, b"data");
+    file.enhanced(0, START + 10 * SECOND, 4, b"data", &[]);
+    std::fs::write(dir.path().join("in"), &file.bytes).unwrap();
+    let mut bench =
+        bench("f :: FromDump(DIR/in, TIMING true) -> c :: Counter -> Discard", dir.path()).unwrap();
+    bench.run_for(SECOND);
+    assert_eq!(bench.read("c.count"), "3");
+    bench.run_for(20 * SECOND);
+    assert_eq!(bench.read("c.count"), "4");
+    bench.end().unwrap();
+    for (arguments, want) in [("START_AFTER 5", 1), ("END_AFTER 5", 3)] {
+        let bench = run(&format!("f :: FromDump(DIR/in, {arguments}) -> Discard"), dir.path());
+        assert_eq!(bench.read("f.count"), want.to_string(), "{arguments}");
+        bench.end().unwrap();
+    }
 }
 
 #[test]

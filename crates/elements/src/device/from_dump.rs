@@ -18,6 +18,10 @@
 //! and in the extra-length annotation how many of their bytes are not in the file. While all queues downstream are
 //! full it sleeps.
 //!
+//! Of a pcapng file all blocks are read or skipped, and each interface has its own resolution and offset of timestamps. A
+//! packet of a Simple Packet Block has no timestamp: it comes with the one before it (`TIMING`), and `START` and
+//! `START_AFTER` skip it. All packets must have the link type of the first one.
+//!
 //! # Handlers
 //! | name | | |
 //! |---|---|---|
@@ -34,6 +38,9 @@
 //! - `not_ip`: not an IP packet, `FORCE_IP` is true, and output 1 is not connected.
 //! - `damaged`: 1 if the file turned out to be damaged or cut: nothing after that place is read, and the run ends with
 //!   an error that says where it is.
+//! - `invalid`: what the file says of the packet cannot be: an interface that it does not describe, or more bytes than
+//!   its block has.
+//! - `other_link`: the packet has another link type than the first one, which `encap` tells.
 //!
 //! # Example
 //! ```click
@@ -61,6 +68,8 @@ use std::time::Duration;
 const TOO_BIG: Loss = Loss(0);
 const NOT_IP: Loss = Loss(1);
 const DAMAGED: Loss = Loss(2);
+const INVALID: Loss = Loss(3);
+const OTHER_LINK: Loss = Loss(4);
 
 /// See the module.
 pub struct FromDump {
@@ -162,7 +171,7 @@ pub(super) fn encap_name(link: LinkType) -> String {
 
 impl Class for FromDump {
     const SPEC: Spec = Spec {
-        losses: &["too_big", "not_ip", "damaged"],
+        losses: &["too_big", "not_ip", "damaged", "invalid", "other_link"],
         state: State::Home,
         annotations: true,
         ..Spec::new("FromDump", "0/1-2", "a/ah")
@@ -214,6 +223,7 @@ impl Class for FromDump {
             pushes: cx.push_outputs.first() == Some(&true),
             random: Random::new(cx.clock.now()),
             sample: threshold(self.settings.sample),
+            invalid: 0,
             bounds: None,
             began: None,
             ahead: None,
@@ -258,6 +268,8 @@ pub struct LocalFromDump {
     /// `None` after the end of the file.
     reader: Option<Reader>,
     link: LinkType,
+    /// Packets that the reader has skipped, as far as they are counted.
+    invalid: usize,
     pushes: bool,
     random: Random,
     sample: u64,
@@ -282,34 +294,63 @@ impl LocalFromDump {
     fn next(&mut self, cx: &Cx<'_>, out: &mut Out<'_>) -> Next {
         loop {
             let Some(record) = self.ahead.take().or_else(|| self.read(out)) else { return Next::End };
-            let window = self.shared.settings.window;
-            let (start, end) = *self.bounds.get_or_insert_with(|| window.bounds(record.timestamp));
-            if record.timestamp >= end {
+            let (start, end) = self.bounds(&record);
+            let time = record.timestamp.unwrap_or(0);
+            if time >= end {
                 return Next::End;
             }
-            if record.timestamp < start {
+            if time < start {
                 continue;
             }
-            if self.shared.settings.timing {
-                let (first, when) = *self.began.get_or_insert((record.timestamp, cx.now));
-                let due = when.saturating_add(record.timestamp.saturating_sub(first));
-                if due > cx.now {
-                    self.ahead = Some(record);
-                    return Next::Later(due);
-                }
+            let due = self.due(&record, cx.now);
+            if due > cx.now {
+                self.ahead = Some(record);
+                return Next::Later(due);
             }
             return Next::Record(record);
         }
     }
 
+    /// The wanted part of the file: times count from the first packet that has one.
+    fn bounds(&mut self, record: &Record) -> (Nanos, Nanos) {
+        let window = self.shared.settings.window;
+        match (self.bounds, record.timestamp) {
+            (Some(bounds), _) => bounds,
+            (None, Some(first)) => *self.bounds.insert(window.bounds(first)),
+            (None, None) => window.bounds(0),
+        }
+    }
+
+    /// When to send a packet: at once, unless it comes at the pace of the capture and has a time.
+    fn due(&mut self, record: &Record, now: Nanos) -> Nanos {
+        let Some(time) = record.timestamp.filter(|_| self.shared.settings.timing) else { return now };
+        let (first, when) = *self.began.get_or_insert((time, now));
+        when.saturating_add(time.saturating_sub(first))
+    }
+
+    /// The next packet of the file that can be used.
     fn read(&mut self, out: &mut Out<'_>) -> Option<Record> {
-        match self.reader.as_mut()?.next_record() {
-            Ok(record) => record,
-            Err(e) => {
-                self.shared.file(|f| f.damage = Some(e.to_string()));
-                out.made(1);
-                out.count_loss(DAMAGED, 1);
-                None
+        loop {
+            let reader = self.reader.as_mut()?;
+            let next = reader.next_record();
+            let invalid = reader.invalid() - self.invalid;
+            if invalid > 0 {
+                self.invalid += invalid;
+                out.made(invalid);
+                out.count_loss(INVALID, invalid);
+            }
+            match next {
+                Ok(Some(record)) if record.link != self.link => {
+                    out.made(1);
+                    out.count_loss(OTHER_LINK, 1);
+                }
+                Ok(record) => return record,
+                Err(e) => {
+                    self.shared.file(|f| f.damage = Some(e.to_string()));
+                    out.made(1);
+                    out.count_loss(DAMAGED, 1);
+                    return None;
+                }
             }
         }
     }
@@ -352,7 +393,7 @@ impl LocalFromDump {
     }
 
     fn add(&self, mut packet: Packet, record: &Record, batch: &mut Batch, out: &mut Out<'_>) {
-        packet.set_timestamp(record.timestamp);
+        packet.set_timestamp(record.timestamp.unwrap_or(0));
         let captured = u32::try_from(record.data.len()).unwrap_or(u32::MAX);
         packet.set_anno_u32(anno::EXTRA_LENGTH, record.wire_len.saturating_sub(captured));
         if self.link == LinkType::Ethernet {
