@@ -1,6 +1,6 @@
 # Everything a developer or a newcomer runs. Each target installs what it lacks (scripts/setup) before it builds.
 .DEFAULT_GOAL := help
-.PHONY: help build demo test lab-vm bench pins cluster convergence failures lint doc clean
+.PHONY: help build demo test lab-vm bench pins cluster convergence differential failures lint doc clean
 
 export CARGO_TARGET_DIR ?= $(CURDIR)/target
 # The router that demo and tests of whole routers start.
@@ -16,7 +16,7 @@ comma := ,
 AS_ROOT := $(if $(filter 0,$(shell id -u)),,sudo -E)
 
 help: ## this list
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 build: ## the routebricks command with DPDK ports: target/release/routebricks
 	@scripts/setup build
@@ -52,6 +52,12 @@ cluster: ## what docs/cluster.md says of throughput and order, in full size: som
 convergence: build ## figures of full tables by BGP, failover, events and dumps (docs/linux-control-plane.md): some minutes
 	@scripts/setup lab
 	cargo test --release --package lab --test convergence \
+		$(if $(AS_ROOT),--config 'target."cfg(unix)".runner=["sudo"$(comma)"-E"]') -- \
+		--ignored --nocapture --test-threads 1
+
+differential: build ## 10,000 random operations on our control plane and on a plain Linux's, 1,000,000 packets: half an hour
+	@scripts/setup lab
+	cargo test --release --package lab --test control_like_linux \
 		$(if $(AS_ROOT),--config 'target."cfg(unix)".runner=["sudo"$(comma)"-E"]') -- \
 		--ignored --nocapture --test-threads 1
 

@@ -58,6 +58,22 @@ impl RawPort {
         }
     }
 
+    /// Sends a frame unless the interface is down or takes none. True if it was taken.
+    pub fn offer(&self, frame: &[u8]) -> Result<bool> {
+        let deadline = Instant::now() + Duration::from_millis(20);
+        loop {
+            match send(self.socket.as_raw_fd(), frame, MsgFlags::empty()) {
+                Ok(_) => return Ok(true),
+                Err(Errno::ENETDOWN | Errno::EMSGSIZE) => return Ok(false),
+                Err(Errno::ENOBUFS | Errno::EAGAIN | Errno::EINTR) if Instant::now() < deadline => {
+                    std::thread::yield_now();
+                }
+                Err(Errno::ENOBUFS | Errno::EAGAIN | Errno::EINTR) => return Ok(false),
+                Err(error) => return Err(Error::new(format!("cannot send at {}: {error}", self.name))),
+            }
+        }
+    }
+
     /// The next frame that has come in, if there is one.
     pub fn receive(&self) -> Result<Option<Vec<u8>>> {
         let mut frame = [0; LONGEST];
@@ -66,7 +82,8 @@ impl RawPort {
                 Ok((_, Some(from))) if from.pkttype() == libc::PACKET_OUTGOING => {}
                 Ok((length, _)) => return Ok(Some(frame[..length].to_vec())),
                 Err(Errno::EAGAIN) => return Ok(None),
-                Err(Errno::EINTR) => {}
+                // The interface has been set down; the socket is told once and goes on when it is up again.
+                Err(Errno::EINTR | Errno::ENETDOWN) => {}
                 Err(error) => return Err(Error::new(format!("cannot receive at {}: {error}", self.name))),
             }
         }

@@ -169,15 +169,25 @@ impl Routebricks {
         self.ask("PUT", element, handler, value).map(drop)
     }
 
+    /// One of its tables by the same socket, for example `control`: `/api/WHAT`.
+    pub fn api(&self, what: &str) -> Result<Value> {
+        let text = self.request("GET", &format!("/api/{what}"), "")?;
+        serde_json::from_str(&text).cannot(|| format!("read /api/{what}"))
+    }
+
     fn ask(&self, method: &str, element: &str, handler: &str, value: &str) -> Result<String> {
+        self.request(method, &format!("/handlers/{element}/{handler}"), value)
+    }
+
+    fn request(&self, method: &str, url: &str, value: &str) -> Result<String> {
         let name = format!("routebricks/{}.sock", self.process.id());
         let root = nix::unistd::geteuid().is_root();
         let path = if root { Path::new("/run").join(name) } else { self.runtime.join(name) };
-        let what = || format!("{method} {element}.{handler}");
+        let what = || format!("{method} {url}");
         let mut socket = UnixStream::connect(&path).cannot(what)?;
         let length = value.len();
         let request = format!(
-            "{method} /handlers/{element}/{handler} HTTP/1.1\r\nHost: lab\r\nConnection: close\r\n\
+            "{method} {url} HTTP/1.1\r\nHost: lab\r\nConnection: close\r\n\
              Content-Length: {length}\r\n\r\n{value}"
         );
         socket.write_all(request.as_bytes()).cannot(what)?;
@@ -186,7 +196,7 @@ impl Routebricks {
         let (head, body) = answer.split_once("\r\n\r\n").unwrap_or_default();
         match head.starts_with("HTTP/1.1 2") {
             true => Ok(body.trim_end().to_owned()),
-            false => Err(Error::new(format!("{element}.{handler}: {answer}"))),
+            false => Err(Error::new(format!("{url}: {answer}"))),
         }
     }
 

@@ -28,6 +28,9 @@ impl<'a> Above<'a> {
     }
 }
 
+/// The least MTU with which an interface has IPv6 (RFC 8200 §5).
+const LEAST_MTU6: u32 = 1280;
+
 /// How packets that come in by an interface are treated.
 pub fn settings(kernel: &Model, policy: &Policy, link: &Link, above: &Above<'_>) -> InterfaceSettings {
     let own = alone(kernel, link);
@@ -70,7 +73,10 @@ fn alone(kernel: &Model, link: &Link) -> InterfaceSettings {
     };
     InterfaceSettings {
         linux4: is_taken || !forwards4 || polled.is_some_and(|polled| polled.accept_local),
-        linux6: is_taken || !forwards6 || polled.is_some_and(|polled| polled.disable_ipv6),
+        linux6: is_taken
+            || !forwards6
+            || link.mtu < LEAST_MTU6
+            || polled.is_some_and(|polled| polled.disable_ipv6),
         sources,
         ..InterfaceSettings::default()
     }
@@ -131,6 +137,8 @@ mod tests {
     fn forwarding_is_of_the_interface_for_ipv4_and_of_all_for_ipv6() {
         assert_eq!(of(&model()), InterfaceSettings::default());
         let families = |settings: InterfaceSettings| (settings.linux4, settings.linux6);
+        let narrow = |mtu| after(Message::Link(Action::Add, link(1, 0, |link| link.mtu = mtu)));
+        assert_eq!([1279, 1280].map(narrow).map(families), [(false, true), (false, false)]);
         assert_eq!(families(after(conf(Family::Ipv4, 1, false, 0))), (true, false));
         assert_eq!(families(after(conf(Family::Ipv4, ALL, false, 0))), (false, false));
         assert_eq!(families(after(conf(Family::Ipv6, 1, true, 0))), (false, false));

@@ -1,0 +1,177 @@
+//! Where our router differs from Linux on purpose, and why.
+
+use std::net::IpAddr;
+
+use lab::netns::Namespace;
+use lab::packets::Mac;
+use lab::{Context, Result};
+use serde_json::Value;
+
+use crate::labs::{Output, mac_of, shown};
+use crate::traffic::{PORTS, Packet};
+
+/// What two routers made of one packet, when it is not the same.
+pub struct Difference<'a> {
+    pub packet: &'a Packet,
+    pub theirs: &'a [Output],
+    pub ours: &'a [Output],
+    /// Where the reference is.
+    pub linux: &'a Namespace,
+    /// Whether each port is up and has a carrier.
+    pub carriers: [bool; PORTS],
+}
+
+/// The name of what foresees a difference, if anything does.
+pub fn find(d: &Difference<'_>) -> Result<Option<&'static str>> {
+    let (source, destination) = d.packet.ends();
+    if d.packet.has_times() && d.theirs.len() == d.ours.len() {
+        return Ok(Some("times in timestamp options"));
+    }
+    if d.ours.is_empty() && is_no_source(source) {
+        return Ok(Some("sources that are no host's"));
+    }
+    if d.ours.is_empty() && matches!(destination, IpAddr::V4(ip) if ip.is_unspecified()) {
+        return Ok(Some("destination 0.0.0.0"));
+    }
+    if d.theirs.is_empty() && is_forwarded(d) && is_checked_in_full(d.linux, source) {
+        return Ok(Some("sources under broadcast routes, or local ones that are no addresses"));
+    }
+    if d.theirs.is_empty() && is_forwarded(d) && is_source_by_policy(d, source)? {
+        return Ok(Some("rp_filter takes sources under routes and rules for some packets for right"));
+    }
+    let ways = ways(d, destination)?;
+    if ways.len() > 1 && !d.ours.is_empty() && d.ours.iter().all(|output| is_one_of(output, &ways)) {
+        return Ok(Some("another way of the same route"));
+    }
+    if d.carriers.contains(&false) && d.theirs.iter().all(is_unreachable) && is_forwarded(d) {
+        return Ok(Some("a backup in place of a way without a carrier"));
+    }
+    Ok(None)
+}
+
+/// `docs/linux-control-plane.md`: dropped as `bad_source` although Linux may forward from them.
+fn is_no_source(source: IpAddr) -> bool {
+    match source {
+        IpAddr::V4(ip) => matches!(ip.octets()[0], 0 | 127),
+        IpAddr::V6(ip) => ip.is_unspecified() || ip.to_ipv4_mapped().is_some(),
+    }
+}
+
+/// True if the reference checks the sources of what comes in by this port, and knows routes to the source that are for one type
+/// of service, or has rules of its own.
+fn is_source_by_policy(d: &Difference<'_>, source: IpAddr) -> Result<bool> {
+    let filter = |name: &str| {
+        let name = format!("/proc/sys/net/ipv4/conf/{name}/rp_filter");
+        d.linux.inside(|| std::fs::read_to_string(&name).cannot(|| format!("read {name}")))
+    };
+    let is_checked =
+        filter("all")?.trim() != "0" || filter(&format!("eth{}", d.packet.port + 1))?.trim() != "0";
+    if !source.is_ipv4() || !is_checked {
+        return Ok(false);
+    }
+    let routes = shown(d.linux, &["route", "show", "match", &source.to_string()])?;
+    let is_selective = |route: &Value| !route["tos"].is_null();
+    let rules = shown(d.linux, &["rule", "show"])?;
+    let has_rules = rules.as_array().is_some_and(|rules| rules.len() > 3);
+    Ok(has_rules || routes.as_array().is_some_and(|routes| routes.iter().any(is_selective)))
+}
+
+/// True for an address with a broadcast route, or one under a local route. Linux looks at these routes only if the packet
+/// leaves by the interface that it came in by, or if there has ever been a local route that somebody made.
+fn is_checked_in_full(linux: &Namespace, source: IpAddr) -> bool {
+    let found = shown(linux, &["route", "get", "fibmatch", &source.to_string()]).unwrap_or_default();
+    source.is_ipv4() && matches!(found[0]["type"].as_str(), Some("broadcast" | "local"))
+}
+
+/// All that came out of ours is the packet, sent on by ports that have a carrier.
+fn is_forwarded(d: &Difference<'_>) -> bool {
+    let (source, _) = d.packet.ends();
+    !d.ours.is_empty() && d.ours.iter().all(|(_, frame)| source_of(frame) == Some(source))
+}
+
+fn source_of(frame: &[u8]) -> Option<IpAddr> {
+    let frame = lab::view::Frame::parse(frame)?;
+    frame.ip().map(|ip| ip.source().into()).or_else(|| frame.ip6().map(|ip| ip.source().into()))
+}
+
+/// An ICMP error that says that a host or an address cannot be reached.
+fn is_unreachable((_, frame): &Output) -> bool {
+    let Some(frame) = lab::view::Frame::parse(frame) else { return false };
+    let four = frame.ip().and_then(|ip| ip.icmp()).map(|message| (message.kind(), message.code()));
+    let six = frame.ip6().and_then(|ip| ip.icmp6()).map(|message| (message.kind(), message.code()));
+    four == Some((3, 1)) || six == Some((1, 3))
+}
+
+/// True if the frame left by one of these ways, or is an error about its length.
+fn is_one_of((port, frame): &Output, ways: &[(usize, Option<Mac>)]) -> bool {
+    let Some(parsed) = lab::view::Frame::parse(frame) else { return false };
+    let four = parsed.ip().and_then(|ip| ip.icmp()).map(|message| (message.kind(), message.code()));
+    let six = parsed.ip6().and_then(|ip| ip.icmp6()).map(|message| (message.kind(), message.code()));
+    let is_too_long = four == Some((3, 4)) || six == Some((2, 0));
+    is_too_long || ways.iter().any(|(way, mac)| way == port && mac.is_none_or(|mac| mac == parsed.to))
+}
+
+/// The ways of the route that the reference takes, with the neighbours of those that have a gateway.
+fn ways(d: &Difference<'_>, destination: IpAddr) -> Result<Vec<(usize, Option<Mac>)>> {
+    let (source, _) = d.packet.ends();
+    let (to, from) = (destination.to_string(), source.to_string());
+    let input = format!("eth{}", d.packet.port + 1);
+    let tos = format!("{:#x}", d.packet.tos());
+    let words = ["route", "get", "fibmatch", &to, "from", &from, "iif", &input, "tos", &tos];
+    let found = match shown(d.linux, &words) {
+        Ok(found) => found,
+        Err(_) => shown(d.linux, &["route", "get", "fibmatch", &to]).unwrap_or_default(),
+    };
+    let route = &found[0];
+    let mut ways = Vec::new();
+    match route["nhid"].as_u64() {
+        Some(id) => add_object(d.linux, id, &mut ways)?,
+        None => match route["nexthops"].as_array() {
+            Some(hops) => hops.iter().for_each(|hop| ways.extend(way(d.linux, hop))),
+            None => ways.extend(way(d.linux, route)),
+        },
+    }
+    Ok(ways)
+}
+
+fn add_object(linux: &Namespace, id: u64, ways: &mut Vec<(usize, Option<Mac>)>) -> Result<()> {
+    let found = shown(linux, &["nexthop", "show", "id", &id.to_string()])?;
+    match found[0]["group"].as_array() {
+        Some(members) => {
+            for member in members.iter().filter_map(|member| member["id"].as_u64()) {
+                add_object(linux, member, ways)?;
+            }
+        }
+        None => ways.extend(way(linux, &found[0])),
+    }
+    Ok(())
+}
+
+fn way(linux: &Namespace, hop: &Value) -> Option<(usize, Option<Mac>)> {
+    let name = hop["dev"].as_str()?;
+    let port = name.strip_prefix("eth")?.parse::<usize>().ok()?.checked_sub(1)?;
+    let gateway = hop["gateway"].as_str().or(hop["via"]["host"].as_str());
+    let mac = gateway.and_then(|text| text.parse().ok()).map(|ip: IpAddr| {
+        // A permanent neighbour is where it was said to be.
+        let known = shown(linux, &["neighbour", "show", "to", &ip.to_string(), "dev", name]);
+        let set = known.ok().and_then(|known| parse_mac(known[0]["lladdr"].as_str()?));
+        set.unwrap_or_else(|| mac_of(port, ip))
+    });
+    Some((port, mac))
+}
+
+fn parse_mac(text: &str) -> Option<Mac> {
+    let octets: Vec<u8> = text.split(':').map_while(|part| u8::from_str_radix(part, 16).ok()).collect();
+    Some(Mac(octets.try_into().ok()?))
+}
+
+/// What the reference knows of a packet's source and destination, for whoever reads of a difference.
+pub fn routes(linux: &Namespace, packet: &Packet) -> String {
+    let (source, destination) = packet.ends();
+    let asked = [source, destination].map(|address| {
+        let words = ["route", "get", "fibmatch", &address.to_string()];
+        let found = shown(linux, &words).map_or_else(|error| error.to_string(), |found| found.to_string());
+        format!("  route to {address}: {found}\n")
+    });
+    asked.concat()
+}
