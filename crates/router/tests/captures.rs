@@ -74,7 +74,8 @@ fn what_is_whole_of_a_cut_capture_is_used_and_the_rest_is_told() {
     // The statistics are 24 octets, the last packet's block is longer than 100.
     std::fs::write(dir.path().join("in"), &bytes[..bytes.len() - 24 - 50]).unwrap();
     let done = run(dir.path(), &["run", "-e", THROUGH, "--read", "f.count"]);
-    let want = "f: in: the file ends in the middle of a block; what is before that was read";
+    // The element is named once.
+    let want = "error: f: in: the file ends in the middle of a block; what is before that was read";
     assert_eq!((done.code, done.out.trim()), (1, "39"), "{}", done.err);
     assert!(done.err.contains(want), "{}", done.err);
 }

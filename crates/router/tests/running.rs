@@ -91,6 +91,25 @@ fn routes_are_shown_with_what_was_counted() {
 }
 
 #[test]
+fn a_table_that_elements_share_is_shown_once() {
+    let running = Running::with(
+        "Idle -> a :: DirectIPLookup(10.0.0.0/8 0, TABLE main) -> Discard; Idle -> b :: RadixIPLookup(TABLE main) -> Discard;
+         Idle -> c :: LookupIP6Route(::/0 0, TABLE main) -> Discard; Idle -> d :: LookupIP6Route(TABLE main) -> Discard;
+         Idle -> e :: DirectIPLookup(10.0.0.0/8 0) -> Discard; InfiniteSource -> Discard;",
+    );
+    let shown = "element  VRF  prefix      gateway  port  interface  MTU\n\
+                 a        -    10.0.0.0/8  -           0  -          -\n\
+                 c        -    ::/0        -           0  -          -\n\
+                 e        -    10.0.0.0/8  -           0  -          -\n";
+    let shown = did(0, shown, "");
+    assert_eq!(running.shows(&["routes"], &shown), shown);
+    let rows: Value = serde_json::from_str(&running.show(&["routes", "--json"]).out).unwrap();
+    let elements: Vec<_> =
+        rows["rows"].as_array().unwrap().iter().map(|row| row["element"].clone()).collect();
+    assert_eq!(elements, ["a", "c", "e"]);
+}
+
+#[test]
 fn top_shows_what_happens_in_an_interval() {
     let running = Running::with(ENDLESS);
     let json = running.ask("top", &["--once", "--json", "--interval", "0.2"]);

@@ -98,7 +98,7 @@ impl Class for IP6Print {
     }
 
     fn finish(&self) -> Result<(), String> {
-        self.to.finish("IP6Print")
+        self.to.finish()
     }
 }
 

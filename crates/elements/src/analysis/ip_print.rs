@@ -144,7 +144,7 @@ impl Class for IPPrint {
     }
 
     fn finish(&self) -> Result<(), String> {
-        self.to.finish("IPPrint")
+        self.to.finish()
     }
 }
 
@@ -241,6 +241,9 @@ mod tests {
         )
         .unwrap();
         full.run().unwrap();
-        assert!(full.end().unwrap_err().contains("output is incomplete"));
+        assert_eq!(
+            full.end().unwrap_err(),
+            "IPPrint@2: output is incomplete: No space left on device (os error 28)"
+        );
     }
 }

@@ -60,12 +60,12 @@ impl Lines {
         }
     }
 
-    /// Says, for an element of this class, whether all lines are in the file.
-    pub fn finish(&self, class: &str) -> Result<(), String> {
+    /// Says whether all lines are in the file.
+    pub fn finish(&self) -> Result<(), String> {
         let mut to = self.destination();
         let flushed = to.writer.flush();
         match to.error.take().or(flushed.err()) {
-            Some(e) if self.out_file.is_some() => Err(format!("{class}: output is incomplete: {e}")),
+            Some(e) if self.out_file.is_some() => Err(format!("output is incomplete: {e}")),
             _ => Ok(()),
         }
     }

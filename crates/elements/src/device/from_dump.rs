@@ -73,7 +73,6 @@ const OTHER_LINK: Loss = Loss(4);
 
 /// See the module.
 pub struct FromDump {
-    name: String,
     file: PathBuf,
     span: Span,
     settings: Settings,
@@ -200,7 +199,6 @@ impl Class for FromDump {
         let span = args.span_of("FILENAME");
         args.finish()?;
         Ok(FromDump {
-            name: cx.name.to_owned(),
             file,
             span,
             settings,
@@ -256,7 +254,7 @@ impl Class for FromDump {
 
     fn finish(&self) -> Result<(), String> {
         match self.file(|f| f.damage.take()) {
-            Some(damage) => Err(format!("{}: {damage}; what is before that was read", self.name)),
+            Some(damage) => Err(format!("{damage}; what is before that was read")),
             None => Ok(()),
         }
     }

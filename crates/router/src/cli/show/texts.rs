@@ -4,14 +4,18 @@ use super::interfaces::{interfaces, names};
 use crate::api::client::Client;
 use fib::NextHop;
 use serde_json::{Value, json};
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeSet, HashMap, HashSet};
 
-/// The routes of all lookup elements; of one VRF if it is named, and then once.
+/// The routes of all lookup elements, those of a table that several share once, under the first of them; of one VRF if it
+/// is named.
 pub fn routes(client: &Client, vrf: Option<&str>) -> Result<Vec<Value>, String> {
     let is_lookup = |class: &str| class != "ARPQuerier" && class != PUNT_LIMITER;
-    let mut all = rows(client, is_lookup, |element| (!is_of_vlans(element)).then_some("table"), route)?;
-    all.extend(rows(client, is_lookup, |element| is_of_vlans(element).then_some("vrfs"), route_of_vrf)?);
-    add_counts(client, &mut all)?;
+    let first = first_of_tables(&client.table("/api/elements")?);
+    let lookups = Elements { of: &is_lookup, except: &|name: &str| !first.contains(name) };
+    let mut all = lookups.rows(client, |element| (!is_of_vlans(element)).then_some("table"), route)?;
+    all.extend(lookups.rows(client, |element| is_of_vlans(element).then_some("vrfs"), route_of_vrf)?);
+    let counting = Elements { of: &|_| true, ..lookups };
+    add_counts(client, &counting, &mut all)?;
     let names = names(client)?;
     for row in &mut all {
         if let Some(name) = row["port"].as_u64().and_then(|number| names.get(&number)) {
@@ -22,15 +26,26 @@ pub fn routes(client: &Client, vrf: Option<&str>) -> Result<Vec<Value>, String> 
         has_vrf(all.iter().chain(&interfaces(client)?), vrf)?;
         let wanted = if vrf == MAIN { Value::Null } else { json!(vrf) };
         all.retain(|row| row["vrf"] == wanted);
-        // Each port's elements have the same.
-        let first = |six: bool| {
-            let of = |row: &&Value| row["prefix"].as_str().is_some_and(|prefix| prefix.contains(':') == six);
-            all.iter().find(of).map(|row| row["element"].clone())
-        };
-        let shown = [first(false), first(true)];
-        all.retain(|row| shown.iter().flatten().any(|element| *element == row["element"]));
     }
     Ok(all)
+}
+
+/// The elements, without those that have the table of one before them: by the argument `TABLE`, each family for itself.
+/// Elements of packets with tags show another part of it.
+fn first_of_tables(elements: &[Value]) -> HashSet<String> {
+    let mut seen = HashSet::new();
+    let is_first = |element: &&Value| {
+        let [name, class, config] =
+            ["element", "class", "config"].map(|key| element[key].as_str().unwrap_or(""));
+        let table = config.split(',').find_map(|argument| argument.trim().strip_prefix("TABLE "));
+        let is_six = class.contains('6');
+        table.is_none_or(|table| seen.insert((is_six, is_of_vlans(name), table.trim().to_owned())))
+    };
+    elements
+        .iter()
+        .filter(is_first)
+        .filter_map(|element| Some(element["element"].as_str()?.to_owned()))
+        .collect()
 }
 
 /// What is outside all VRFs.
@@ -50,10 +65,13 @@ fn has_vrf<'a>(rows: impl Iterator<Item = &'a Value>, name: &str) -> Result<(), 
 }
 
 /// Adds what was counted for each route, if anything is.
-fn add_counts(client: &Client, routes: &mut [Value]) -> Result<(), String> {
-    let is_any = |_: &str| true;
-    let mut all = rows(client, is_any, |element| (!is_of_vlans(element)).then_some("counts"), count)?;
-    all.extend(rows(client, is_any, |element| is_of_vlans(element).then_some("vrf_counts"), count_of_vrf)?);
+fn add_counts(client: &Client, elements: &Elements<'_>, routes: &mut [Value]) -> Result<(), String> {
+    let mut all = elements.rows(client, |element| (!is_of_vlans(element)).then_some("counts"), count)?;
+    all.extend(elements.rows(
+        client,
+        |element| is_of_vlans(element).then_some("vrf_counts"),
+        count_of_vrf,
+    )?);
     let key = |row: &Value| {
         let text = |name: &str| row[name].as_str().map(str::to_owned);
         (text("element"), row["table"].as_u64(), text("prefix"))
@@ -112,18 +130,39 @@ fn rows(
     handler: fn(&str) -> Option<&'static str>,
     row: fn(&str, &str) -> Option<Value>,
 ) -> Result<Vec<Value>, String> {
-    let mut all = Vec::new();
-    for element in client.table("/handlers")? {
-        let (Some(name), Some(class)) = (element["element"].as_str(), element["class"].as_str()) else {
-            continue;
-        };
-        let Some(handler) = handler(name).filter(|_| of(class)) else { continue };
-        let is_it = |one: &Value| one["name"] == handler && one["read"] == true;
-        if element["handlers"].as_array().is_some_and(|handlers| handlers.iter().any(is_it)) {
-            all.extend(client.read(name, handler)?.lines().filter_map(|line| row(name, line)));
+    Elements { of: &of, except: &|_| false }.rows(client, handler, row)
+}
+
+/// Elements whose handlers are read.
+#[derive(Clone, Copy)]
+struct Elements<'a> {
+    /// By their class.
+    of: &'a dyn Fn(&str) -> bool,
+    /// Names of those that are left out.
+    except: &'a dyn Fn(&str) -> bool,
+}
+
+impl Elements<'_> {
+    fn rows(
+        &self,
+        client: &Client,
+        handler: fn(&str) -> Option<&'static str>,
+        row: fn(&str, &str) -> Option<Value>,
+    ) -> Result<Vec<Value>, String> {
+        let mut all = Vec::new();
+        for element in client.table("/handlers")? {
+            let (Some(name), Some(class)) = (element["element"].as_str(), element["class"].as_str()) else {
+                continue;
+            };
+            let is_one = (self.of)(class) && !(self.except)(name);
+            let Some(handler) = handler(name).filter(|_| is_one) else { continue };
+            let is_it = |one: &Value| one["name"] == handler && one["read"] == true;
+            if element["handlers"].as_array().is_some_and(|handlers| handlers.iter().any(is_it)) {
+                all.extend(client.read(name, handler)?.lines().filter_map(|line| row(name, line)));
+            }
         }
+        Ok(all)
     }
-    Ok(all)
 }
 
 /// `prefix gateway port`, where `-` is no gateway.
@@ -215,6 +254,25 @@ mod tests {
         let begin = "no interface of the router is in a VRF `rde`: ";
         assert_eq!(error(&rows), format!("{begin}there are blue, red and main"));
         assert_eq!(error(&[]), format!("{begin}there is only main"));
+    }
+
+    #[test]
+    fn a_table_is_of_the_first_element_that_has_it() {
+        let element = |name: &str, class: &str, config: &str| json!({ "element": name, "class": class, "config": config });
+        let all = [
+            element("rt0", "DirectIPLookup", "TABLE main, ONE_OUTPUT true, PORT 0"),
+            element("rt6_0", "LookupIP6Route", "TABLE main, ONE_OUTPUT true"),
+            element("vrt0", "DirectIPLookup", "TABLE main, INTERFACES main"),
+            element("rt1", "RadixIPLookup", "10.0.0.0/8 0, TABLE main"),
+            element("rt6_1", "LookupIP6Route", "TABLE main"),
+            element("vrt1", "DirectIPLookup", "TABLE main"),
+            element("rt2", "DirectIPLookup", "TABLE other"),
+            element("own", "DirectIPLookup", "10.0.0.0/8 0"),
+            element("its_own", "DirectIPLookup", "10.0.0.0/8 0"),
+        ];
+        let mut first: Vec<_> = first_of_tables(&all).into_iter().collect();
+        first.sort();
+        assert_eq!(first, ["its_own", "own", "rt0", "rt2", "rt6_0", "vrt0"]);
     }
 
     #[test]
