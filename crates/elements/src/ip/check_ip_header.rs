@@ -49,7 +49,7 @@
 //! // cut.byte_count = 100
 //! ```
 
-use super::addresses::{AddressSet, Few, Interfaces, Pair, broadcast, few_of};
+use super::addresses::{AddressSet, Few, Interfaces, Pair, broadcast};
 use super::lookup::{LooksUp, next_lookup};
 use super::own_addresses::{Own, OwnAddresses};
 use epoch::{Count, PerWorker};
@@ -247,13 +247,7 @@ impl<const SUM: bool> CheckIPHeader<SUM> {
     /// The destination of the packet if it is good and as nearly all are: its header has 20 bytes, its addresses are plainly
     /// in none of the sets. Else [`check`](Self::check) knows more.
     #[inline(always)]
-    fn check_usual(
-        &self,
-        packet: &mut Packet,
-        offset: usize,
-        own: Option<&Own>,
-        ttls: &PlainTtls,
-    ) -> Option<u32> {
+    fn check_usual(&self, packet: &mut Packet, offset: usize, ttls: &PlainTtls) -> Option<u32> {
         let head = packet.head::<MIN_HEADER_LEN>(offset)?;
         let (total, room) = (usize::from(Ipv4::of(head).total_len()), packet.len() - offset);
         // One comparison for both bounds: below 20 this wraps.
@@ -265,15 +259,73 @@ impl<const SUM: bool> CheckIPHeader<SUM> {
         if self.bad_source.may_contain(&words[3]) || self.bad_destination.may_contain(&words[4]) {
             return None;
         }
-        if own.is_some_and(|own| own.may_contain(u32::from_ne_bytes(words[3]))) {
-            return None;
-        }
         let destination = u32::from_be_bytes(words[4]);
         ttls.look(head);
         if total != room {
             packet.truncate(offset + total);
         }
         Some(destination)
+    }
+
+    /// The same, where packets from the router's own addresses are not legal.
+    #[inline(always)]
+    fn check_foreign(&self, packet: &mut Packet, offset: usize, own: &Own, ttls: &PlainTtls) -> Option<u32> {
+        let source: [u8; 4] = *packet.head::<MIN_HEADER_LEN>(offset)?[12..].first_chunk()?;
+        if own.may_contain(u32::from_ne_bytes(source)) {
+            return None;
+        }
+        self.check_usual(packet, offset, ttls)
+    }
+
+    /// Looks at a batch; true if all packets that were seen together have plain TTLs.
+    #[inline(always)]
+    fn look_at(
+        &self,
+        batch: &mut Batch,
+        routes: Option<FirstLevel>,
+        second: impl FnMut(Packet) -> Option<Packet>,
+        plain: &PlainTtls,
+    ) -> bool {
+        let headers = self.headers();
+        let one = |packet: &mut Packet, offset| self.check_usual(packet, offset, plain);
+        match (self.bad_source.few(), self.bad_destination.few()) {
+            (Some(sources), Some(destinations)) if self.checksum => {
+                match sources.pair().filter(|_| destinations.is_empty()) {
+                    Some(illegal) => widest(Look { batch, headers, illegal, routes, one, second }),
+                    None => {
+                        let illegal = (sources, destinations);
+                        widest(Look { batch, headers, illegal, routes, one, second })
+                    }
+                }
+            }
+            _ => {
+                batch.find_each_header(headers, one, second);
+                true
+            }
+        }
+    }
+
+    /// The same, where packets from the router's own addresses are not legal.
+    #[inline(never)]
+    fn look_at_foreign(
+        &self,
+        batch: &mut Batch,
+        routes: Option<FirstLevel>,
+        second: impl FnMut(Packet) -> Option<Packet>,
+        (own, plain): (&Own, &PlainTtls),
+    ) -> bool {
+        let headers = self.headers();
+        let one = |packet: &mut Packet, offset| self.check_foreign(packet, offset, own, plain);
+        match (self.bad_source.few(), self.bad_destination.few()) {
+            (Some(sources), Some(destinations)) if self.checksum => {
+                let illegal = (sources, own.few(), destinations);
+                widest(Look { batch, headers, illegal, routes, one, second })
+            }
+            _ => {
+                batch.find_each_header(headers, one, second);
+                true
+            }
+        }
     }
 
     /// All checks, one after the other; marks the header and notes the destination if there is no fault.
@@ -443,29 +495,10 @@ impl<const SUM: bool> Simple for LocalCheckIPHeader<SUM> {
                 None
             }
         };
-        let headers = shared.headers();
         let plain = PlainTtls(Cell::new(true));
-        let one = |packet: &mut Packet, offset| shared.check_usual(packet, offset, own, &plain);
-        let many_plain = match (shared.bad_source.few(), shared.bad_destination.few()) {
-            (Some(sources), Some(destinations)) if shared.checksum => {
-                let batch = &mut *batch;
-                match sources.pair().filter(|_| destinations.is_empty() && own.is_none()) {
-                    Some(illegal) => widest(Look { batch, headers, illegal, routes, one, second }),
-                    None if own.is_some() => {
-                        let own = own.map_or(few_of(&[]), Own::few);
-                        let illegal = (sources, own, destinations);
-                        widest(Look { batch, headers, illegal, routes, one, second })
-                    }
-                    None => {
-                        let illegal = (sources, destinations);
-                        widest(Look { batch, headers, illegal, routes, one, second })
-                    }
-                }
-            }
-            _ => {
-                batch.find_each_header(headers, one, second);
-                true
-            }
+        let many_plain = match own {
+            None => shared.look_at(batch, routes, second, &plain),
+            Some(own) => shared.look_at_foreign(batch, routes, second, (own, &plain)),
         };
         if many_plain & plain.0.get() {
             batch.note_plain_ttls();
