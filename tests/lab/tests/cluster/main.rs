@@ -7,6 +7,7 @@ mod extras;
 mod figures;
 mod fly;
 mod growth;
+mod narrow_links;
 mod page;
 mod restart;
 mod rings;

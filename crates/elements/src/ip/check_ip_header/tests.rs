@@ -134,7 +134,7 @@ proptest! {
         let pool = Pool::heap(8, 256);
         let plain = PlainTtls(Cell::new(true));
         let (mut short, mut long) = (pool.packet(&bytes).unwrap(), pool.packet(&bytes).unwrap());
-        let (usual, all) = (element.check_usual(&mut short, offset, None, &plain), element.check(&mut long, None));
+        let (usual, all) = (element.check_usual(&mut short, offset, &plain), element.check(&mut long, None));
         if let Some(destination) = usual {
             prop_assert_eq!(all, Ok(()));
             prop_assert_eq!((short.data(), destination), (long.data(), long.dst_ip()));
