@@ -148,6 +148,7 @@ pub fn router(args: &RouterArgs) -> Done {
     let settings = args.settings()?;
     if !args.print_config {
         linux::recover::before_start();
+        linux::check_router(&settings.ports, settings.workers.unwrap_or(1).into()).map_err(failed)?;
     }
     let found = settings.ports.iter().enumerate().map(|(i, name)| Port::find(name, i));
     let mut ports: Vec<Port> = found.collect::<Result<_, _>>().map_err(failed)?;

@@ -128,6 +128,10 @@ impl Work {
         for (action, link) in self.links.read() {
             let Some(place) = self.pairs.iter().position(|pair| pair.port == link.index) else { continue };
             let steps = self.pairs.get_mut(place).map(|pair| pair.port_is(action != Action::Remove));
+            // It cannot be given back at the end, which the exit code says.
+            if steps.as_ref().is_some_and(|steps| !steps.is_empty()) {
+                self.lost.store(true, Ordering::Release);
+            }
             steps.into_iter().flatten().for_each(|step| self.take(place, &step));
         }
         for (place, carrier) in self.cables.read() {

@@ -9,6 +9,7 @@
 pub mod apart;
 mod config;
 mod control_side;
+mod eligible;
 pub mod follow;
 mod forwarding;
 mod interface_state;
@@ -25,6 +26,7 @@ mod twins;
 
 pub use config::{Extras, PuntLimits, ReversePath, lookup, text};
 pub use control_side::{ControlSide, Mode};
+pub use eligible::check_router;
 pub use interface_state::find_routes;
 pub use lookup::Lookup;
 #[cfg(test)]

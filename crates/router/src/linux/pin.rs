@@ -33,6 +33,11 @@ impl Process {
         Process { pid, started: started(pid).unwrap_or(0) }
     }
 
+    /// Its number.
+    pub fn pid(self) -> i32 {
+        self.pid
+    }
+
     /// Whether it still runs.
     pub fn lives(self) -> bool {
         started(self.pid) == Some(self.started)

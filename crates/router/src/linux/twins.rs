@@ -2,7 +2,7 @@
 
 use super::interface_state::{self, InterfaceState};
 use super::keeper::give_back;
-use super::{Namespaces, forwarding};
+use super::{Namespaces, eligible, forwarding};
 use ::io::say;
 use control::Cables;
 use control::link::{change, link};
@@ -70,12 +70,13 @@ impl Port {
     /// # Errors
     /// What to tell the user.
     pub fn find(name: &str, index: usize) -> Result<Port, String> {
+        eligible::check_name(name)?;
         let found = wait_for(name).map_err(|e| match e.kind() {
-            io::ErrorKind::NotFound => format!("{e}; ports are Linux interfaces of this network namespace"),
+            io::ErrorKind::NotFound => eligible::missing(name),
             _ => format!("{name}: {e}"),
         })?;
+        let mac = eligible::check_link(&found)?;
         let state = InterfaceState::of(name, found.index).map_err(|e| format!("{name}: {e}"))?;
-        let mac = found.mac.ok_or_else(|| format!("{name} has no Ethernet address"))?;
         Ok(Port {
             name: name.to_owned(),
             tap: format!("rbtwin{index}"),
@@ -122,6 +123,7 @@ impl<N: Deref<Target = Namespaces>> Twins<N> {
             link(&port.name)
                 .and_then(|found| {
                     interface_state::warn(&port.name, found.index);
+                    eligible::warn(&found);
                     change(found.index, &there)
                 })
                 .map_err(|e| format!("{}: cannot be moved to a namespace of its own: {e}", port.name))?;

@@ -13,6 +13,7 @@ mod narrow;
 mod neighbours;
 mod redirects;
 mod reference;
+mod refused;
 mod reverse_path;
 mod selectors;
 mod service;

@@ -111,7 +111,12 @@ impl Pair {
         if there || std::mem::replace(&mut self.is_over, true) {
             return Vec::new();
         }
-        vec![Step::Say("the device of the port is gone".to_owned()), Step::Carrier(false)]
+        vec![
+            Step::Say(
+                "the device of the port is gone; a new one is taken when the router starts again".to_owned(),
+            ),
+            Step::Carrier(false),
+        ]
     }
 }
 
