@@ -31,6 +31,8 @@ mod socket;
 pub use cables::Cables;
 pub use kernel::{Follower, Model};
 pub use link_watch::LinkWatch;
-pub use publish::{BLACKHOLE, Counts as PublishCounts, PUNT, Publisher, Tables, object_number, set_number};
+pub use publish::{
+    BLACKHOLE, BY_POLICY, Counts as PublishCounts, PUNT, Publisher, Tables, object_number, set_number,
+};
 pub use service::{Control, Handle, Settings, Source, Status};
 pub use socket::{NetlinkSocket, Read};

@@ -45,6 +45,9 @@ pub const BLACKHOLE: u32 = u32::MAX - 1;
 /// Ports from here on stand for next-hop objects.
 const OBJECTS: u32 = 1 << 31;
 
+/// The port of the next hop of what Linux routes by more than the destination.
+pub const BY_POLICY: u32 = OBJECTS;
+
 /// The next-hop object that a port number of a next hop stands for.
 pub fn object_number(port: u32) -> Option<u32> {
     (OBJECTS..BLACKHOLE).contains(&port).then(|| port - OBJECTS)
@@ -484,9 +487,9 @@ fn is_special(hop: &NextHop) -> bool {
 }
 
 /// The next hop of packets that Linux routes by more than their destination. It never has an adjacency; the kernel gives no object
-/// this number. Checks of sources take it for right, as they do where no neighbour is known.
+/// this number. Of sources with it Linux decides, with `--rpf` they are right.
 const fn by_policy() -> NextHop {
-    standing_for(OBJECTS)
+    standing_for(BY_POLICY)
 }
 
 /// The next hop that stands for Linux.

@@ -13,12 +13,14 @@
 //!   the interface (`rp_filter`); `off` = all packets pass. Default `strict`.
 //! - `NOWHERE`: a port number that stands for no route where a route names it without a gateway, and in strict mode for
 //!   other ports where there is one: in the tables of `routebricks router`, 4294967295.
+//! - `POLICY`: a port number that a route names if somebody else decides about packets from there: they leave by the second
+//!   output. In the tables of `routebricks router`, 2147483648. Without it such sources are right.
 //!
 //! A route over a next-hop object or a group of which no neighbour is known yet is taken as one out of `PORT`: what comes
 //! from there may be what makes Linux find the neighbour out.
 //!
 //! # Ports
-//! One push input, one push output. The IP header must be marked (`CheckIPHeader`, `MarkIPHeader`).
+//! One push input, one or two push outputs. The IP header must be marked (`CheckIPHeader`, `MarkIPHeader`).
 //!
 //! # Handlers
 //! | name | | |
@@ -110,6 +112,28 @@ mod tests {
             let (passed, losses) = passed(&format!("PORT {port}"));
             assert_eq!((passed, losses), (from, vec![format!("check.reverse_path = {lost}")]), "{port}");
         }
+    }
+
+    #[test]
+    fn what_others_decide_about_leaves_by_the_second_output() {
+        let mut lab = Lab::new(
+            "f :: Feed -> MarkIPHeader(0) -> check :: CheckReversePath(rt, PORT 0, NOWHERE 60000, POLICY 50000, MODE off)
+               -> k :: Keep; check[1] -> p :: Keep;
+             Idle -> rt :: DirectIPLookup(10.1.0.0/16 0, 10.2.0.0/16 50000, 10.3.0.0/16 60000, ONE_OUTPUT true); rt -> Discard;",
+        );
+        for (mode, counts) in [("off", [4, 0]), ("loose", [1, 1]), ("strict", [1, 1])] {
+            lab.0.write("check.mode", mode).unwrap();
+            for from in 1..=4 {
+                let text = format!("45000014 00000000 40110000 0a0{from}0001 0a010001");
+                lab.at(0, "f", &Frame::new(&bytes(&text)));
+            }
+            lab.run();
+            assert_eq!([lab.kept("k").len(), lab.kept("p").len()], counts, "{mode}");
+        }
+        let error = crate::testing::errors(
+            "Idle -> CheckReversePath(rt, PORT 0, POLICY 5) -> rt :: DirectIPLookup(0.0.0.0/0 0) -> Discard;",
+        );
+        assert!(error.contains("needs a second output"), "{error}");
     }
 
     #[test]

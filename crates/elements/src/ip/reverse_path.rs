@@ -92,6 +92,8 @@ pub struct ReversePath<S: Source> {
     /// Packets may be looked up in VRFs, or come from VLANs.
     scope: Option<Scope>,
     nowhere: Option<u32>,
+    /// The port of the next hop of sources that somebody else decides about, by the second output.
+    policy: Option<u32>,
 }
 
 /// One worker's part of [`ReversePath`].
@@ -103,7 +105,7 @@ pub struct LocalReversePath<S: Source> {
 }
 
 impl<S: Source> Class for ReversePath<S> {
-    const SPEC: Spec = Spec { losses: &["no_header", "reverse_path"], ..Spec::new(S::CLASS, "1/1", "h/h") };
+    const SPEC: Spec = Spec { losses: &["no_header", "reverse_path"], ..Spec::new(S::CLASS, "1/1-2", "h/h") };
     type Local = LocalReversePath<S>;
 
     fn configure(args: &mut Args, cx: &Configure<'_>) -> Result<ReversePath<S>, ConfigErrors> {
@@ -120,13 +122,17 @@ impl<S: Source> Class for ReversePath<S> {
             args.error("LOOKUP", NEEDS_PORT);
         }
         let nowhere = args.keyword_if_given("NOWHERE");
+        let policy = args.keyword_if_given("POLICY");
+        if policy.is_some() && cx.outputs < 2 {
+            args.error("POLICY", "needs a second output".to_owned());
+        }
         let adjacencies = match args.keyword_if_given::<String>("ADJACENCIES") {
             Some(name) => cx.tables.get_or(&name, Adjacencies::default),
             None => Arc::default(),
         };
         args.finish()?;
         let mode = ModeNow(AtomicU8::new(mode as u8));
-        Ok(ReversePath { lookup, routes: OnceLock::new(), adjacencies, mode, port, scope, nowhere })
+        Ok(ReversePath { lookup, routes: OnceLock::new(), adjacencies, mode, port, scope, nowhere, policy })
     }
 
     fn initialize(&self, cx: &Initialize<'_>) -> Result<(), ConfigErrors> {
@@ -162,6 +168,19 @@ impl<S: Source> Class for ReversePath<S> {
 }
 
 impl<S: Source> ReversePath<S> {
+    /// Where packets of interface number `from` go whose source has this lookup.
+    fn way(&self, mode: Mode, number: Option<NextHopId>, from: u32, known: (&[NextHop], &Forwarding)) -> Way {
+        if mode == Mode::Off {
+            return Way::Port(0);
+        }
+        let Some(number) = number else { return Way::Lost(REVERSE_PATH) };
+        let port = known.0.get(number.index()).map(|hop| hop.port);
+        if self.policy.is_some() && self.policy == port {
+            return Way::Port(1);
+        }
+        if self.accepts(mode, number, from, known) { Way::Port(0) } else { Way::Lost(REVERSE_PATH) }
+    }
+
     /// True if packets of interface number `from` may come from an address whose lookup gave `number`.
     fn accepts(
         &self,
@@ -239,20 +258,19 @@ impl<S: Source> Element for LocalReversePath<S> {
         }
         let known = (routes.next_hops(cx.reader), self.shared.adjacencies.read(cx.reader));
         // Packets of one batch come from few directions: an answer holds until another number comes.
-        let mut last = (None, None, false);
+        let mut last = (None, None, Way::Port(0));
         let port = self.shared.port.unwrap_or_default().into();
         let mut all = true;
         for ((number, way), packet) in self.hops.iter().zip(self.ways.iter_mut()).zip(batch.iter()) {
             let from = scope.map_or(port, |scope| scope.interface(packet));
             if (*number, Some(from)) != (last.0, last.1) {
                 let mode = self.shared.mode_of(mode, cx.reader, from);
-                let accepts = |number| self.shared.accepts(mode, number, from, known);
-                last = (*number, Some(from), mode == Mode::Off || number.is_some_and(accepts));
+                last = (*number, Some(from), self.shared.way(mode, *number, from, known));
             }
-            if matches!(way, Way::Port(_)) && !last.2 {
-                *way = Way::Lost(REVERSE_PATH);
+            if matches!(way, Way::Port(_)) {
+                *way = last.2;
             }
-            all &= matches!(way, Way::Port(_));
+            all &= matches!(way, Way::Port(0));
         }
         if all {
             return out.emit(0, batch);

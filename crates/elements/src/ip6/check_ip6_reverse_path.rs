@@ -13,12 +13,14 @@
 //!   `strict`.
 //! - `NOWHERE`: a port number that stands for no route where a route names it without a gateway, and in strict mode for
 //!   other ports where there is one: in the tables of `routebricks router`, 4294967295.
+//! - `POLICY`: a port number that a route names if somebody else decides about packets from there: they leave by the second
+//!   output. In the tables of `routebricks router`, 2147483648. Without it such sources are right.
 //!
 //! A route over a next-hop object or a group of which no neighbour is known yet is taken as one out of `PORT`: what comes
 //! from there may be what makes Linux find the neighbour out.
 //!
 //! # Ports
-//! One push input, one push output. The IPv6 header must be marked (`CheckIP6Header`, `MarkIP6Header`).
+//! One push input, one or two push outputs. The IPv6 header must be marked (`CheckIP6Header`, `MarkIP6Header`).
 //!
 //! # Handlers
 //! | name | | |

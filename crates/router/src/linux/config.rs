@@ -263,6 +263,7 @@ fn tagged_lookup((i, number): (usize, usize), port: &Port, extras: Extras) -> St
         _ => "vrt6_",
     };
     let nowhere = control::PUNT;
+    let policy = control::BY_POLICY;
     let from = format!("PORT {number}, INTERFACES main");
     let [back4, diverted4] = extras.redirects(&format!("vback{i}"), "main", &from);
     let [back6, diverted6] = extras.redirects(&format!("vback6_{i}"), "main6", &from);
@@ -270,8 +271,9 @@ fn tagged_lookup((i, number): (usize, usize), port: &Port, extras: Extras) -> St
         "// Of VLANs on {name}: with one tag, with two.\n\
          class{i}[3] -> vlan{i} :: FindInterface(PORT {number}, INTERFACES main);\n\
          vlan{i}[0] -> CheckIPHeader(BADSRC {MARTIANS}, OFFSET 18)\n\
-         \x20 -> source{i} :: CheckReversePath(vrt{i}, ADJACENCIES main, INTERFACES main, MODE linux, NOWHERE {nowhere})\n\
+         \x20 -> source{i} :: CheckReversePath(vrt{i}, ADJACENCIES main, INTERFACES main, MODE linux, NOWHERE {nowhere}, POLICY {policy})\n\
          {check4}{count4}\x20 -> vrt{i} :: DirectIPLookup(TABLE main, ONE_OUTPUT true, INTERFACES main){back4} -> next{i};\n\
+         source{i}[1] -> punt{i};\n\
          vlan{i}[2] -> CheckIPHeader(BADSRC {MARTIANS}, OFFSET 22) -> source{i};\n\
          class{i}[2] -> CheckIPHeader(BADSRC {MARTIANS}, OFFSET 14) -> source{i};\n\
          vlan{i}[1] -> CheckIP6Header(BADSRC {MARTIANS6}, OFFSET 18)\n\

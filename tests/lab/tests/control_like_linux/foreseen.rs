@@ -2,9 +2,9 @@
 
 use std::net::IpAddr;
 
+use lab::Result;
 use lab::netns::Namespace;
 use lab::packets::Mac;
-use lab::{Context, Result};
 use serde_json::Value;
 
 use crate::labs::{Output, mac_of, shown};
@@ -36,12 +36,12 @@ pub fn find(d: &Difference<'_>) -> Result<Option<&'static str>> {
     if d.theirs.is_empty() && is_forwarded(d) && is_checked_in_full(d.linux, source) {
         return Ok(Some("sources under broadcast routes, or local ones that are no addresses"));
     }
-    if d.theirs.is_empty() && is_forwarded(d) && is_source_by_policy(d, source)? {
-        return Ok(Some("rp_filter takes sources under routes and rules for some packets for right"));
-    }
     let ways = ways(d, destination)?;
     if ways.len() > 1 && !d.ours.is_empty() && d.ours.iter().all(|output| is_one_of(output, &ways)) {
         return Ok(Some("another way of the same route"));
+    }
+    if ways.len() == 1 && is_cut_more(d) && is_wide(d, destination) {
+        return Ok(Some("a route's MTU above that of its link"));
     }
     if d.carriers.contains(&false) && d.theirs.iter().all(is_unreachable) && is_forwarded(d) {
         return Ok(Some("a backup in place of a way without a carrier"));
@@ -57,30 +57,29 @@ fn is_no_source(source: IpAddr) -> bool {
     }
 }
 
-/// True if the reference checks the sources of what comes in by this port, and knows routes to the source that are for one type
-/// of service, or has rules of its own.
-fn is_source_by_policy(d: &Difference<'_>, source: IpAddr) -> Result<bool> {
-    let filter = |name: &str| {
-        let name = format!("/proc/sys/net/ipv4/conf/{name}/rp_filter");
-        d.linux.inside(|| std::fs::read_to_string(&name).cannot(|| format!("read {name}")))
-    };
-    let is_checked =
-        filter("all")?.trim() != "0" || filter(&format!("eth{}", d.packet.port + 1))?.trim() != "0";
-    if !source.is_ipv4() || !is_checked {
-        return Ok(false);
-    }
-    let routes = shown(d.linux, &["route", "show", "match", &source.to_string()])?;
-    let is_selective = |route: &Value| !route["tos"].is_null();
-    let rules = shown(d.linux, &["rule", "show"])?;
-    let has_rules = rules.as_array().is_some_and(|rules| rules.len() > 3);
-    Ok(has_rules || routes.as_array().is_some_and(|routes| routes.iter().any(is_selective)))
+/// Both sent the packet on by the same port, ours in more pieces.
+fn is_cut_more(d: &Difference<'_>) -> bool {
+    let port = |outputs: &[Output]| outputs.first().map(|(port, _)| *port);
+    is_forwarded(d) && port(d.ours) == port(d.theirs) && d.ours.len() > d.theirs.len()
+}
+
+/// True if the reference's route has an MTU that is above the one of its interface.
+fn is_wide(d: &Difference<'_>, destination: IpAddr) -> bool {
+    let tos = format!("{:#x}", d.packet.tos());
+    let words = ["route", "get", "fibmatch", &destination.to_string(), "tos", &tos];
+    let route = shown(d.linux, &words).unwrap_or_default();
+    let Some(device) = route[0]["dev"].as_str() else { return false };
+    let link = shown(d.linux, &["link", "show", "dev", device]).unwrap_or_default();
+    route[0]["metrics"][0]["mtu"].as_u64() > link[0]["mtu"].as_u64()
 }
 
 /// True for an address with a broadcast route, or one under a local route. Linux looks at these routes only if the packet
 /// leaves by the interface that it came in by, or if there has ever been a local route that somebody made.
 fn is_checked_in_full(linux: &Namespace, source: IpAddr) -> bool {
-    let found = shown(linux, &["route", "get", "fibmatch", &source.to_string()]).unwrap_or_default();
-    source.is_ipv4() && matches!(found[0]["type"].as_str(), Some("broadcast" | "local"))
+    let words = ["route", "show", "table", "local", "match", &source.to_string()];
+    let found = shown(linux, &words).unwrap_or_default();
+    let is_such = |route: &Value| matches!(route["type"].as_str(), Some("broadcast" | "local"));
+    source.is_ipv4() && found.as_array().is_some_and(|routes| routes.iter().any(is_such))
 }
 
 /// All that came out of ours is the packet, sent on by ports that have a carrier.

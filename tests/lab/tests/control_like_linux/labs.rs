@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use lab::capture::{RawPort, wait_for_frames};
 use lab::netns::{Namespace, command};
 use lab::packets::{ETHERTYPE_IP, Mac, arp_reply, checksum};
-use lab::packets6::{ETHERTYPE_IP6, Neighbour};
+use lab::packets6::{ETHERTYPE_IP6, FRAGMENT, Neighbour};
 use lab::twins::{LIMIT, Stage};
 use lab::view::{Frame, Packet as Packet4};
 use lab::wait::{go_on, wait_until};
@@ -340,6 +340,10 @@ fn normal(frame: &[u8], number: u32) -> Result<Vec<u8>> {
         if label != number & 0xf_ffff {
             bytes[15] &= 0xf0;
             bytes[16..18].fill(0);
+            // The identification of a packet that the router itself has cut.
+            if bytes[20] == FRAGMENT && bytes.len() >= 62 {
+                bytes[58..62].fill(0);
+            }
         }
     }
     Ok(bytes)
