@@ -83,8 +83,8 @@ pub use rib::{Iter, Rib};
 pub use route_counts::{RouteCount, RouteCounts};
 pub use route_file::{LineError, MAX_ERRORS, ReadError, RouteError, RouteFile, RouteFileErrors};
 pub use route_table::{
-    ApplyError, ChangeError, Route, RouteChange, RouteEvent, RouteSnapshot, RouteTable, RouteWatch,
-    UnfitStructure, UnknownNumber,
+    ApplyError, ChangeError, RebuildLimit, Route, RouteChange, RouteEvent, RouteSnapshot, RouteTable,
+    RouteWatch, UnfitStructure, UnknownNumber,
 };
 pub use stat::{LengthRow, MemoryRow, TableStat, stat4, stat6};
 pub use structure::{Cost, Structure, Structured, UnknownStructure};

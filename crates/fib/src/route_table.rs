@@ -16,7 +16,7 @@ use crate::prefix::{Address, Prefix};
 use crate::rib::Rib;
 use crate::route_counts::RouteCounts;
 use choice::Quickest;
-pub use choice::UnfitStructure;
+pub use choice::{RebuildLimit, UnfitStructure};
 pub use numbered::{RouteEvent, RouteSnapshot, RouteWatch, UnknownNumber};
 
 /// A route: packets for these addresses go there. Printed as `prefix [gateway] port`.
@@ -100,6 +100,7 @@ pub struct RouteTable<A: Address> {
     state: Padded<Mutex<State<A>>>,
     counts: OnceLock<Arc<RouteCounts<A>>>,
     owner: OnceLock<&'static str>,
+    rebuild_limit: OnceLock<RebuildLimit>,
 }
 
 /// What only writers look at.
@@ -146,6 +147,7 @@ impl<A: Address> RouteTable<A> {
             })),
             counts: OnceLock::new(),
             owner: OnceLock::new(),
+            rebuild_limit: OnceLock::new(),
         }
     }
 

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use super::{RouteTable, State};
+use crate::RangeTree;
 use crate::lookup::Fib;
 use crate::prefix::{Address, Prefix};
 use crate::rib::Rib;
@@ -12,6 +13,15 @@ use crate::structure::{Cost, Measure, Structure, Structured, quickest};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("{0} is for IPv4 only")]
 pub struct UnfitStructure(pub Structure);
+
+/// For a table whose routes change all the time: how large it may be in a structure that is built anew for each change.
+#[derive(Debug, Clone, Copy)]
+pub struct RebuildLimit {
+    /// With more routes than this it moves to a [`RangeTree`] with the next change.
+    pub routes: usize,
+    /// Is told which structure it has left.
+    pub tell: fn(Structure),
+}
 
 /// Keeps a table in the structure that is the quickest for it.
 pub(super) struct Quickest<A: Address> {
@@ -66,10 +76,29 @@ impl<A: Address> RouteTable<A> {
         let mut due = quickest.as_mut().filter(|_| !changed.is_empty());
         let due = due.take_if(|quickest| quickest.is_due(fib.structure(), rib.len()));
         let other = due.and_then(|quickest| quickest.measure(rib));
+        let structure = fib.structure().filter(|_| !changed.is_empty());
+        let other = other.or_else(|| self.leave_rebuilt(structure?, rib));
         match other {
             Some(other) => self.publish(state, other),
             None => fib.update(rib, changed),
         }
+    }
+
+    /// Keeps the table from falling behind the changes of its routes. The first call decides.
+    pub fn limit_rebuilds(&self, limit: RebuildLimit) {
+        let _ = self.rebuild_limit.set(limit);
+    }
+
+    /// What the table moves to if it has too many routes for a structure that is built anew for each change.
+    fn leave_rebuilt(&self, structure: Structure, rib: &Rib<A>) -> Option<Arc<dyn Fib<A>>> {
+        let limit = self.rebuild_limit.get()?;
+        if structure.changes_in_place() || rib.len() <= limit.routes {
+            return None;
+        }
+        let fib = Arc::new(RangeTree::new());
+        fib.update(rib, &[Prefix::default()]);
+        (limit.tell)(structure);
+        Some(fib)
     }
 
     /// From now on lookups use this structure, which has what the RIB has.
@@ -195,6 +224,30 @@ mod tests {
         costs([500, 400, 0]);
         table.apply(&[RouteChange::Flush]).unwrap();
         assert_eq!((table.structure(), port(&table, "0.3.232.9")), (Some(Structure::RangeTree), None));
+    }
+
+    #[test]
+    fn a_large_table_leaves_what_is_built_anew_for_each_change() {
+        thread_local! {
+            static LEFT: Cell<Option<Structure>> = const { Cell::new(None) };
+        }
+        let reader = Reader::new();
+        for structure in [Structure::Poptrie, Structure::Linear, Structure::Radix] {
+            let table = RouteTable::<u32>::new(Dir24_8::new());
+            table.limit_rebuilds(RebuildLimit { routes: 2, tell: |left| LEFT.set(Some(left)) });
+            table.use_structure(structure).unwrap();
+            table.apply(&[set("10.0.0.0/8", 1), set("11.0.0.0/8", 2)]).unwrap();
+            assert_eq!((table.structure(), LEFT.take()), (Some(structure), None));
+            table.apply(&[set("11.1.0.0/16", 3)]).unwrap();
+            let stays = structure.changes_in_place();
+            let want = if stays { structure } else { Structure::RangeTree };
+            assert_eq!((table.structure(), LEFT.take()), (Some(want), (!stays).then_some(structure)));
+            let port = |addr: [u8; 4]| table.lookup(&reader, u32::from_be_bytes(addr)).map(|hop| hop.port);
+            assert_eq!(
+                [port([10, 0, 0, 1]), port([11, 1, 0, 1]), port([12, 0, 0, 1])],
+                [Some(1), Some(3), None]
+            );
+        }
     }
 
     #[test]

@@ -37,7 +37,8 @@ pub use sockets::Watch;
 pub use twins::{Port, Twins, hand_over, take_back};
 
 use control::Tables;
-use fib::{Adjacencies, Dir24_8, Interfaces, RangeTree, RouteTable, Structure};
+use fib::{Adjacencies, Dir24_8, Interfaces, RangeTree, RebuildLimit, RouteTable, Structure};
+use io::say;
 
 /// The name of the tables in the configuration.
 const TABLE: &str = "main";
@@ -56,6 +57,17 @@ pub fn own_addresses(of: &graph::Tables) -> std::sync::Arc<elements::ip::OwnAddr
 const ROUTES_OWNER: &str = "the routes of this table are Linux's: change them there (ip route, FRR, BIRD)";
 const NEIGHBOURS_OWNER: &str = "the neighbours of this table are Linux's: change them there (ip neigh)";
 
+/// Routes of Linux for which a structure may be built anew with each change.
+const MOST_REBUILT: usize = 1_000;
+
+fn tell_left(family: &str, left: Structure) {
+    say!(
+        "warning: [lookup] {family} = \"{left}\": built anew for each change, it would fall behind the changes of more than \
+         {MOST_REBUILT} routes: the table is a {} from now on",
+        Structure::RangeTree
+    );
+}
+
 /// The tables in which elements and control meet, in a router with so many workers. Handlers do not change them.
 pub fn tables(of: &graph::Tables, workers: usize) -> Tables {
     let tables = Tables {
@@ -66,6 +78,12 @@ pub fn tables(of: &graph::Tables, workers: usize) -> Tables {
         adjacencies6: of.get_or("main6", Adjacencies::default),
         interfaces: Some(of.get_or(TABLE, || Interfaces::new(workers))),
     };
+    tables
+        .routes4
+        .limit_rebuilds(RebuildLimit { routes: MOST_REBUILT, tell: |left| tell_left("ipv4", left) });
+    tables
+        .routes6
+        .limit_rebuilds(RebuildLimit { routes: MOST_REBUILT, tell: |left| tell_left("ipv6", left) });
     tables.routes4.set_owner(ROUTES_OWNER);
     tables.routes6.set_owner(ROUTES_OWNER);
     tables.adjacencies4.set_owner(NEIGHBOURS_OWNER);
