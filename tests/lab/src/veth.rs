@@ -1,5 +1,10 @@
 //! Cables between namespaces.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
+
 use crate::Result;
 use crate::netns::{self, Namespace};
 use crate::packets::Mac;
@@ -17,12 +22,21 @@ pub struct End<'a> {
     pub mtu: u16,
 }
 
+/// How often a link that flaps changes.
+const FLAP: Duration = Duration::from_millis(50);
+
 /// Lays a cable (a veth pair) between each pair of ends and sets both up, all in one go.
+///
+/// Both ends have the same number. The kernel tells of their carriers as it does of a NIC's: at most once a second for
+/// all links of the machine. It is quicker with a veth whose ends have different numbers, which it takes for stacked.
 pub fn connect(cables: &[(End, End)]) -> Result<()> {
+    /// Numbers that no other interface of a namespace has.
+    static NEXT: AtomicU32 = AtomicU32::new(1000);
     let mut lines = String::new();
     for (a, b) in cables {
+        let number = NEXT.fetch_add(1, Relaxed);
         lines.push_str(&format!(
-            "link add {} type veth peer {}\n",
+            "link add {} index {number} type veth peer {} index {number}\n",
             described(a, "dev"),
             described(b, "name")
         ));
@@ -48,4 +62,38 @@ fn described(end: &End, keyword: &str) -> String {
 /// at which a Linux stack sends needs this; ping works without, which makes it easy to forget.
 pub fn finish_frames(namespace: &Namespace, interface: &str) -> Result<()> {
     namespace.run("ethtool", &["-K", interface, "tx", "off", "gro", "off"]).map(drop)
+}
+
+/// A link of a namespace of its own whose carrier comes and goes until this is dropped: news of others' carriers are late then.
+#[derive(Debug)]
+pub struct Flapping {
+    stop: Arc<AtomicBool>,
+    thread: Option<JoinHandle<Result<()>>>,
+}
+
+impl Flapping {
+    /// Begins.
+    pub fn start() -> Result<Flapping> {
+        let namespace = Namespace::unique("flaps")?;
+        namespace.ip("link add flap type veth peer name other\nlink set other up\n")?;
+        let stop = Arc::new(AtomicBool::new(false));
+        let stopped = stop.clone();
+        let flap = move || -> Result<()> {
+            while !stopped.load(Relaxed) {
+                for state in ["up", "down"] {
+                    namespace.ip(&format!("link set flap {state}\n"))?;
+                    thread::sleep(FLAP);
+                }
+            }
+            Ok(())
+        };
+        Ok(Flapping { stop, thread: Some(thread::spawn(flap)) })
+    }
+}
+
+impl Drop for Flapping {
+    fn drop(&mut self) {
+        self.stop.store(true, Relaxed);
+        self.thread.take().into_iter().for_each(|thread| drop(thread.join()));
+    }
 }

@@ -21,6 +21,7 @@ use std::time::Duration;
 
 use lab::cluster::{LIMIT, NODES, Probe, Seen, Stage, iperf};
 use lab::netns::{self, missing_program};
+use lab::veth::Flapping;
 use lab::wait::wait_until;
 use lab::{Error, Result};
 
@@ -164,6 +165,7 @@ fn failures_cost_little_and_order_stays() -> Result<()> {
     let _one = alone();
     let stage = Stage::new(SLOW)?;
     stage.wait_for_all_pings()?;
+    let _flapping = Flapping::start()?;
     a_relay_is_killed(&stage)?;
     a_link_is_pulled(&stage)?;
     a_node_is_drained(&stage)?;

@@ -4,6 +4,7 @@ use std::time::{Duration, Instant};
 
 use lab::netns::{self, Namespace};
 use lab::process::Process;
+use lab::veth::Flapping;
 use lab::wait::wait_until;
 use lab::{Error, Result};
 
@@ -97,7 +98,7 @@ fn flows_are_spread_and_move_when_their_way_ends() -> Result<()> {
     stage.end()
 }
 
-/// A cable that is pulled: the gap in a stream of pings over that way.
+/// A cable that is pulled while another link of the machine flaps: the gap in a stream of pings over that way.
 #[test]
 fn a_pulled_cable_costs_little() -> Result<()> {
     if netns::skipped() {
@@ -106,6 +107,7 @@ fn a_pulled_cable_costs_little() -> Result<()> {
     let stage = stage()?;
     stage.inside.ip("route add 10.9.0.0/16 nexthop via 10.2.0.2 nexthop via 10.3.0.2\n")?;
     let first = spread(&stage, "10.9.0.")?;
+    let _flapping = Flapping::start()?;
     let flow = first.iter().position(|host| *host == 3).unwrap_or(0) + 1;
     let words = ["-n", "-c400", "-i0.005", "-W1", "-q", &format!("10.9.0.{flow}")].map(str::to_owned);
     let ping = Process::start(&stage.hosts[0], "ping", "ping", &words, stage.directory.path())?;
@@ -122,8 +124,8 @@ fn a_pulled_cable_costs_little() -> Result<()> {
     let received: u32 =
         printed.split(", ").find_map(|part| part.strip_suffix(" received")?.parse().ok()).unwrap_or(0);
     println!("lost {} of 400 pings, 5 ms apart", 400 - received);
-    // Without us it takes seconds until somebody asks for the neighbour again.
-    assert!(received >= 300, "{printed}");
+    // The kernel tells of carriers once a second while others change.
+    assert!(received >= 370, "{printed}");
     stage.hosts[2].ip("link set eth0 up\n")?;
     wait_until("the twin's carrier to come back", LIMIT, || {
         Ok((!twin()?.contains("NO-CARRIER")).then_some(()))
