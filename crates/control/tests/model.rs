@@ -172,8 +172,11 @@ fn every_kind_of_next_hop_is_read() {
     let oif = 5u32.to_ne_bytes();
     let hop = |gateway: Option<&str>, link| Hop { gateway: gateway.map(|ip| ip.parse().unwrap()), link };
     let is = |attributes: &[(u16, &[u8])], hops: Hops| {
-        let expected = Message::Route4(Action::Replace, main_route("10.1.2.0/24", hops));
-        assert_eq!(said(24, 0x501, &body, attributes), expected);
+        let Message::Route4(Action::Replace, mut route) = said(24, 0x501, &body, attributes) else {
+            panic!()
+        };
+        assert_ne!(std::mem::take(&mut route.extras.variant), 0);
+        assert_eq!(route, main_route("10.1.2.0/24", hops));
     };
     is(&[dst, (4, &oif)], Hops::One(hop(None, 5)));
     is(&[dst, (4, &oif), (5, &[10, 0, 0, 9])], Hops::One(hop(Some("10.0.0.9"), 5)));
@@ -215,7 +218,30 @@ fn tables_metrics_and_mtu_are_read() {
     );
     let Message::Route6(Action::Add, route) = said else { panic!("{said:?}") };
     assert_eq!((route.prefix.to_string().as_str(), route.table, route.metric), ("2001:db8::/32", 1000, 77));
-    assert_eq!((route.protocol, route.mtu), (186, Some(1400)));
+    assert_eq!((route.protocol, route.mtu, route.extras.variant), (186, Some(1400), 0));
+}
+
+/// The kernel keeps IPv4 routes side by side that differ in nothing but these.
+#[test]
+fn protocol_scope_source_and_metrics_tell_routes_apart() {
+    let body = [2, 24, 0, 0, 254, 4, 0, 1, 0, 0, 0, 0];
+    let (mut protocol, mut scope) = (body, body);
+    (protocol[5], scope[6]) = (2, 253);
+    let metrics = [8u16.to_ne_bytes(), 2u16.to_ne_bytes(), 1400u16.to_ne_bytes(), [0, 0]].concat();
+    let (dst, source): ((u16, &[u8]), (u16, &[u8])) = ((1, &[10, 1, 2, 0]), (7, &[10, 0, 0, 1]));
+    let variant = |body: &[u8], attributes: &[(u16, &[u8])]| {
+        let Message::Route4(_, route) = said(24, 0, body, attributes) else { panic!() };
+        route.extras.variant
+    };
+    let all = [
+        variant(&body, &[dst]),
+        variant(&protocol, &[dst]),
+        variant(&scope, &[dst]),
+        variant(&body, &[dst, source]),
+        variant(&body, &[dst, (8, &metrics)]),
+    ];
+    assert_eq!(HashSet::from(all).len(), all.len(), "{all:?}");
+    assert_eq!(variant(&body, &[dst]), all[0]);
 }
 
 #[test]

@@ -22,6 +22,8 @@ pub struct Entry {
     pub mtu: Option<u32>,
     /// Not 0: it is for some sources only.
     pub selector: u64,
+    /// See [`RouteExtras::variant`].
+    pub variant: u32,
     /// Of those with the same metric the highest wins (RFC 4191).
     pub preference: i8,
 }
@@ -30,8 +32,8 @@ impl Entry {
     /// What the route is beside them.
     pub fn of<A: Address>(route: Route<A>) -> Entry {
         let Route { table: _, prefix: _, metric, tos, protocol, kind, hops, mtu, extras } = route;
-        let RouteExtras { selector, preference, expires: _ } = extras;
-        Entry { metric, tos, protocol, kind, hops, mtu, selector, preference }
+        let RouteExtras { selector, variant, preference, expires: _ } = extras;
+        Entry { metric, tos, protocol, kind, hops, mtu, selector, variant, preference }
     }
 
     /// It is for some packets to its prefix only.
@@ -41,7 +43,7 @@ impl Entry {
 
     /// The same way for the same packets: what the kernel does not let be twice.
     fn is_same(&self, other: &Entry) -> bool {
-        let key = |entry: &Entry| (entry.metric, entry.tos, entry.selector, entry.kind);
+        let key = |entry: &Entry| (entry.metric, entry.tos, entry.selector, entry.variant, entry.kind);
         key(self) == key(other) && self.hops == other.hops
     }
 
@@ -277,5 +279,38 @@ fn remove(list: &mut Vec<Item>, gone: &Entry, ipv6: bool) {
         && let Some(at) = list.iter().position(|(old, _)| rank(old) == rank(gone))
     {
         list.remove(at);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn entry(mtu: Option<u32>, variant: u32) -> Arc<Entry> {
+        let hops = Hops::One(Hop { gateway: None, link: 1 });
+        let (metric, tos, protocol, kind, selector, preference) = (0, 0, 2, Kind::Unicast, 0, 0);
+        Arc::new(Entry { metric, tos, protocol, kind, hops, mtu, selector, variant, preference })
+    }
+
+    fn mtus(list: &List) -> Vec<Option<u32>> {
+        list.iter().map(|entry| entry.mtu).collect()
+    }
+
+    #[test]
+    fn routes_that_differ_in_little_are_several() {
+        let [now, later] = [Generation::default(), Generation::default()];
+        let (narrow, connected) = (entry(Some(1300), 1), entry(None, 2));
+        let mut list = List::Empty;
+        list.apply(Action::Add, narrow.clone(), now, false);
+        list.apply(Action::Append, connected.clone(), now, false);
+        assert_eq!(mtus(&list), [Some(1300), None], "the first wins");
+        // Told again.
+        list.apply(Action::Append, connected.clone(), now, false);
+        list.confirm(narrow.clone(), later);
+        assert_eq!(mtus(&list).len(), 2);
+        list.remove(&narrow, false);
+        assert_eq!(mtus(&list), [None]);
+        list.remove(&connected, false);
+        assert!(list.is_empty());
     }
 }

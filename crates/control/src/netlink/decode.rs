@@ -216,6 +216,8 @@ fn route<A: fib::Address>(body: &[u8]) -> Option<Route<A>> {
     };
     let mut is_encapsulated = false;
     let (mut hop, mut object) = (Hop { gateway: None, link: 0 }, None);
+    // `RTA_PREFSRC` and `RTA_METRICS`.
+    let (mut source, mut metrics) = (&[][..], &[][..]);
     for (kind, value) in Attributes::new(body.get(12..)?) {
         match kind {
             1 => route.prefix = Prefix::new(A::from_ip(ip(value)?)?, len)?,
@@ -224,7 +226,8 @@ fn route<A: fib::Address>(body: &[u8]) -> Option<Route<A>> {
             4 => hop.link = u32_at(value, 0)?,
             5 => hop.gateway = Some(ip(value)?),
             6 => route.metric = u32_at(value, 0)?,
-            8 => route.mtu = metric_mtu(value),
+            7 => source = value,
+            8 => (route.mtu, metrics) = (metric_mtu(value), value),
             9 => (route.hops, is_encapsulated) = many(value),
             // `RTA_CACHEINFO`: its third field; 0 if the route stays.
             12 if A::FAMILY == Family::Ipv6 => {
@@ -238,6 +241,10 @@ fn route<A: fib::Address>(body: &[u8]) -> Option<Route<A>> {
             30 => object = u32_at(value, 0),
             _ => {}
         }
+    }
+    if A::FAMILY == Family::Ipv4 {
+        let scope = body.get(6)?;
+        route.extras.variant = variant((route.protocol, scope, source, metrics));
     }
     // The kernel puts the ways of an object beside its number.
     if let Some(id) = object {
@@ -280,6 +287,13 @@ fn selector(source: &[u8], len: u8) -> u64 {
     let mut hasher = DefaultHasher::new();
     (source, len).hash(&mut hasher);
     hasher.finish().max(1)
+}
+
+/// A number for what tells IPv4 routes apart.
+fn variant(what: impl Hash) -> u32 {
+    let mut hasher = DefaultHasher::new();
+    what.hash(&mut hasher);
+    hasher.finish() as u32
 }
 
 /// `RTA_PREF`: `ICMPV6_ROUTER_PREF_HIGH` or `_LOW`; what else there is counts as medium (RFC 4191 §2.1).

@@ -230,6 +230,9 @@ pub struct Route<A: fib::Address> {
 pub struct RouteExtras {
     /// Different for routes that hold for different sources (IPv6, `from`); 0 = any source.
     pub selector: u64,
+    /// Different for IPv4 routes that differ in what nothing else here tells: protocol, scope, preferred source, metrics. The
+    /// kernel keeps them side by side. 0 in IPv6, where it does not.
+    pub variant: u32,
     /// Of several IPv6 routes with the same metric the highest wins (RFC 4191 §2.1): 1 high, 0 medium, -1 low.
     pub preference: i8,
     /// The kernel stops using the route after so many hundredths of a second; from 0 on it has.

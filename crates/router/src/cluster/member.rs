@@ -12,10 +12,13 @@ use std::os::unix::net::UnixDatagram;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, Command, ExitStatus, Stdio};
+use std::sync::mpsc::{SyncSender, TrySendError, sync_channel};
 use std::thread::{self, JoinHandle};
 
 /// Bytes of what a node says of itself at once; more is cut off.
 const MOST: usize = 1 << 16;
+/// Lines that wait for a node to read them, at most.
+const UNREAD: usize = 16;
 
 /// A node of this machine, running or not.
 #[derive(Debug)]
@@ -29,8 +32,8 @@ pub struct Member {
     /// What it last said about the control node, if that is elected.
     pub election: Option<News>,
     child: Option<Child>,
-    /// Where it gets its task and its orders.
-    input: Option<ChildStdin>,
+    /// Where it gets its task and its orders, by a thread: it may not read them, and nothing else waits for that.
+    input: Option<SyncSender<Vec<u8>>>,
     /// What it answered last: the number of the order, and what is wrong if anything is.
     answer: Option<(u64, Result<(), String>)>,
     /// Threads that print what it prints.
@@ -76,7 +79,7 @@ impl Member {
         // What a terminal sends to our group is not for it.
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).process_group(0);
         let mut child = command.spawn()?;
-        let mut input = child.stdin.take();
+        let input = child.stdin.take().map(writer).transpose()?;
         let outputs = [child.stdout.take().map(boxed), child.stderr.take().map(boxed)];
         self.printers = outputs
             .into_iter()
@@ -87,22 +90,24 @@ impl Member {
         self.ready = false;
         self.election = None;
         self.state = "starting".to_owned();
-        let text = line(task)?;
-        if let Some(input) = &mut input {
-            input.write_all(&text)?;
-        }
         self.input = input;
-        Ok(())
+        self.write(line(task)?)
     }
 
     /// Has it do something; [`Member::answer`] will tell how that went.
     ///
     /// # Errors
-    /// Those of the system, if it has just ended.
+    /// Those of the system, if it has just ended, or has not read what it got before.
     pub fn order(&mut self, order: &Order) -> io::Result<()> {
-        let text = line(order)?;
-        let input = self.input.as_mut().ok_or(io::ErrorKind::BrokenPipe)?;
-        input.write_all(&text)
+        self.write(line(order)?)
+    }
+
+    fn write(&self, text: Vec<u8>) -> io::Result<()> {
+        let input = self.input.as_ref().ok_or(io::ErrorKind::BrokenPipe)?;
+        input.try_send(text).map_err(|e| match e {
+            TrySendError::Full(_) => io::Error::new(io::ErrorKind::WouldBlock, "it does not read them"),
+            TrySendError::Disconnected(_) => io::ErrorKind::BrokenPipe.into(),
+        })
     }
 
     /// What it said to an order, if it has.
@@ -184,6 +189,14 @@ fn answered(text: &str) -> Option<(u64, Result<(), String>)> {
     Some((number.parse().ok()?, done))
 }
 
+/// Writes lines to a node as it reads them, until it has ended or nobody has more for it.
+fn writer(mut input: ChildStdin) -> io::Result<SyncSender<Vec<u8>>> {
+    let (send, lines) = sync_channel::<Vec<u8>>(UNREAD);
+    let write = move || lines.iter().try_for_each(|line| input.write_all(&line));
+    thread::Builder::new().name("node's input".to_owned()).spawn(write)?;
+    Ok(send)
+}
+
 fn boxed(output: impl Read + Send + 'static) -> Box<dyn Read + Send> {
     Box::new(output)
 }
@@ -197,4 +210,41 @@ fn print(name: &str, output: Box<dyn Read + Send>) -> io::Result<JoinHandle<()>>
             ::io::say!("{name}: {}", String::from_utf8_lossy(&line));
         }
     })
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+    use super::*;
+    use std::time::{Duration, Instant};
+
+    #[test]
+    fn a_node_that_reads_nothing_holds_nobody_up() {
+        let mut child = Command::new("sleep").arg("60").stdin(Stdio::piped()).spawn().unwrap();
+        let input = writer(child.stdin.take().unwrap()).unwrap();
+        let begun = Instant::now();
+        // Each fills the pipe.
+        let taken = (0..1000).take_while(|_| input.try_send(vec![b' '; MOST]).is_ok()).count();
+        assert!((UNREAD..=UNREAD + 2).contains(&taken), "{taken}");
+        assert!(begun.elapsed() < Duration::from_secs(10));
+        child.kill().unwrap();
+        child.wait().unwrap();
+    }
+
+    #[test]
+    fn what_is_written_is_read_in_order() {
+        let mut child = Command::new("cat").stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+        let input = writer(child.stdin.take().unwrap()).unwrap();
+        for number in 0..UNREAD {
+            input.try_send(format!("{number}\n").into_bytes()).unwrap();
+        }
+        drop(input);
+        let read = io::read_to_string(child.stdout.take().unwrap()).unwrap();
+        assert_eq!(
+            read.lines().map(|line| line.parse().unwrap()).collect::<Vec<usize>>(),
+            (0..UNREAD).collect::<Vec<_>>()
+        );
+        child.wait().unwrap();
+    }
 }
