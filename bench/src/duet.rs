@@ -226,7 +226,9 @@ fn probes(path: &Path) -> Result<Vec<(u64, [u8; 2])>, String> {
     let mut all = Vec::new();
     while let Some(record) = reader.next_record().map_err(problem)? {
         if let Some(&[high, low]) = record.data.get(34..36) {
-            all.push((record.timestamp, [high, low]));
+            let time =
+                record.timestamp.ok_or_else(|| format!("{}: a packet without a time", path.display()))?;
+            all.push((time, [high, low]));
         }
     }
     Ok(all)

@@ -103,7 +103,7 @@ fn address_to_port(from: &Path, to: &Path) -> Result<(), String> {
     while let Some(record) = reader.next_record().map_err(problem)? {
         let mut frame = record.data;
         frame.get_mut(..PORT_MAC.len()).ok_or("a frame without an address")?.copy_from_slice(&PORT_MAC);
-        writer.write(record.timestamp, record.wire_len, &frame).map_err(problem)?;
+        writer.write(record.timestamp.unwrap_or(0), record.wire_len, &frame).map_err(problem)?;
     }
     writer.flush().map_err(problem)
 }

@@ -228,7 +228,8 @@ fn protocol_scope_source_and_metrics_tell_routes_apart() {
     let (mut protocol, mut scope) = (body, body);
     (protocol[5], scope[6]) = (2, 253);
     let metrics = [8u16.to_ne_bytes(), 2u16.to_ne_bytes(), 1400u16.to_ne_bytes(), [0, 0]].concat();
-    let (dst, source): ((u16, &[u8]), (u16, &[u8])) = ((1, &[10, 1, 2, 0]), (7, &[10, 0, 0, 1]));
+    let dst: (u16, &[u8]) = (1, &[10, 1, 2, 0]);
+    let source: (u16, &[u8]) = (7, &[10, 0, 0, 1]);
     let variant = |body: &[u8], attributes: &[(u16, &[u8])]| {
         let Message::Route4(_, route) = said(24, 0, body, attributes) else { panic!() };
         route.extras.variant

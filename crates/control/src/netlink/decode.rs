@@ -255,17 +255,15 @@ fn route<A: fib::Address>(body: &[u8]) -> Option<Route<A>> {
     if from != 0 && route.extras.selector == 0 {
         return None;
     }
-    if is_encapsulated {
-        // Linux alone knows how.
-        route.hops = Hops::None;
-    }
-    if matches!(route.kind, Kind::Blackhole | Kind::Unreachable | Kind::Prohibit | Kind::Throw)
-        && !matches!(route.hops, Hops::Object(_))
-    {
-        // IPv6 names the loopback interface here.
+    // Where packets are put into others Linux alone knows how. Of refusing routes IPv6 names the loopback interface.
+    if is_encapsulated || is_refusal(route.kind) && !matches!(route.hops, Hops::Object(_)) {
         route.hops = Hops::None;
     }
     Some(route)
+}
+
+fn is_refusal(kind: Kind) -> bool {
+    matches!(kind, Kind::Blackhole | Kind::Unreachable | Kind::Prohibit | Kind::Throw)
 }
 
 /// `RTN_…`.

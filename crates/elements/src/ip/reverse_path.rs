@@ -124,7 +124,7 @@ impl<S: Source> Class for ReversePath<S> {
         let nowhere = args.keyword_if_given("NOWHERE");
         let policy = args.keyword_if_given("POLICY");
         if policy.is_some() && cx.outputs < 2 {
-            args.error("POLICY", "needs a second output".to_owned());
+            args.error("POLICY", "needs a second output");
         }
         let adjacencies = match args.keyword_if_given::<String>("ADJACENCIES") {
             Some(name) => cx.tables.get_or(&name, Adjacencies::default),
