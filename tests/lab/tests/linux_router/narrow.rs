@@ -89,7 +89,7 @@ fn long_packets_are_cut_and_refused_as_by_linux() -> Result<()> {
     let routers: [&Namespace; 2] = [&linux, &stage.inside];
     routers.into_iter().try_for_each(|router| router.ip(ROUTER))?;
     let rows = || stage.router.rows("routes");
-    let known = || Ok(rows()?.iter().filter(|row| row["prefix"] == "2001:db8:52::/48").count() == 2);
+    let known = || Ok(rows()?.iter().filter(|row| row["prefix"] == "2001:db8:52::/48").count() == 1);
     wait_until("the routes", LIMIT, || Ok(known()?.then_some(())))?;
     let row = rows()?.into_iter().find(|row| row["element"] == "rt0" && row["prefix"] == "10.51.0.0/16");
     let row = row.unwrap_or_default();
