@@ -13,7 +13,7 @@ pub fn behind(inside: &Namespace, ports: &[String]) -> Result<Vec<Namespace>> {
     let cables: Vec<_> = (hosts.iter().zip(ports).zip(1..))
         .map(|((host, port), n)| (end(host, "eth0", 0x10 + n), end(inside, port, n)))
         .collect();
-    veth::connect(&cables)?;
+    veth::connect_like_nics(&cables)?;
     for (host, n) in hosts.iter().zip(1..) {
         veth::finish_frames(host, "eth0")?;
         host.set("net/ipv6/conf/all/disable_ipv6", "0")?;

@@ -26,17 +26,25 @@ pub struct End<'a> {
 const FLAP: Duration = Duration::from_millis(50);
 
 /// Lays a cable (a veth pair) between each pair of ends and sets both up, all in one go.
-///
-/// Both ends have the same number. The kernel tells of their carriers as it does of a NIC's: at most once a second for
-/// all links of the machine. It is quicker with a veth whose ends have different numbers, which it takes for stacked.
 pub fn connect(cables: &[(End, End)]) -> Result<()> {
+    lay(cables, || None)
+}
+
+/// The same with one number for both ends, which are in different namespaces. The kernel tells of their carriers as it does of a
+/// NIC's: at most once a second for all links of the machine, also when they come up. It is quicker with a veth whose ends have
+/// different numbers, which it takes for stacked.
+pub fn connect_like_nics(cables: &[(End, End)]) -> Result<()> {
     /// Numbers that no other interface of a namespace has.
     static NEXT: AtomicU32 = AtomicU32::new(1000);
+    lay(cables, || Some(NEXT.fetch_add(1, Relaxed)))
+}
+
+fn lay(cables: &[(End, End)], number: impl Fn() -> Option<u32>) -> Result<()> {
     let mut lines = String::new();
     for (a, b) in cables {
-        let number = NEXT.fetch_add(1, Relaxed);
+        let number = number().map_or(String::new(), |number| format!(" index {number}"));
         lines.push_str(&format!(
-            "link add {} index {number} type veth peer {} index {number}\n",
+            "link add {}{number} type veth peer {}{number}\n",
             described(a, "dev"),
             described(b, "name")
         ));
