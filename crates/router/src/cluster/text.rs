@@ -34,7 +34,11 @@ pub fn tap(line: usize) -> String {
 
 /// The device that leads from a node to another.
 pub fn link_device(cluster: &Cluster, node: usize, to: usize) -> String {
-    link_interface(cluster, node, to).unwrap_or_else(|| ring(cluster, node, to))
+    match link_interface(cluster, node, to) {
+        Some(interface) if cluster.link_type == LinkType::AfPacket => format!("af_packet:{interface}"),
+        Some(interface) => interface,
+        None => ring(cluster, node, to),
+    }
 }
 
 /// The same if it is an interface of Linux, whose name is one in the node's namespace.
@@ -42,7 +46,7 @@ pub fn link_interface(cluster: &Cluster, node: usize, to: usize) -> Option<Strin
     let node_of = |number: usize| cluster.nodes.get(number);
     let device = node_of(node).and_then(|node| node.links.get(to).cloned().flatten());
     let laid = || format!("to-{}", node_of(to).map_or("", |to| &to.name));
-    device.or_else(|| (cluster.link_type == LinkType::Veth).then(laid))
+    device.or_else(|| (cluster.link_type != LinkType::Ring).then(laid))
 }
 
 /// The ring between two nodes, as both call it.
@@ -284,6 +288,17 @@ mod tests {
                 assert!(text.contains(&format!("to{peer} :: ToDPDKDevice({device});")), "{text}");
             }
         }
+    }
+
+    #[test]
+    fn links_may_be_raw_sockets() {
+        let file = concat!(env!("CARGO_MANIFEST_DIR"), "/../../deploy/cluster.toml");
+        let mut cluster = Cluster::load(file.as_ref()).unwrap();
+        cluster.link_type = LinkType::AfPacket;
+        cluster.nodes[2].links[0] = Some("eth9".to_owned());
+        assert_eq!(link_device(&cluster, 2, 0), "af_packet:eth9");
+        assert_eq!(link_device(&cluster, 2, 1), "af_packet:to-b");
+        assert_eq!(link_interface(&cluster, 2, 1).as_deref(), Some("to-b"));
     }
 
     #[test]

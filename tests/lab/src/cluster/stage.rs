@@ -159,6 +159,16 @@ impl Stage {
         succeed(Command::new("nsenter").args([&namespace, "ip", "link", "set"]).args(words)).map(drop)
     }
 
+    /// What `tcpdump` prints about so many frames that come in by an interface of a node.
+    pub fn frames(&self, node: &str, interface: &str, count: u32) -> Result<String> {
+        let row = self.node(node)?;
+        let namespace = format!("--net={}", row["namespace"].as_str().unwrap_or_default());
+        let count = count.to_string();
+        let words =
+            [&namespace, "timeout", "10", "tcpdump", "-n", "-e", "-Q", "in", "-c", &count, "-i", interface];
+        succeed(Command::new("nsenter").args(words))
+    }
+
     /// The sum of a number over all rows of a table that `choose` chooses.
     pub fn sum(&self, table: &str, key: &str, choose: impl Fn(&Value) -> bool) -> Result<u64> {
         Ok(self.rows(table)?.iter().filter(|row| choose(row)).filter_map(|row| row[key].as_u64()).sum())

@@ -9,6 +9,7 @@ mod fly;
 mod growth;
 mod narrow_links;
 mod page;
+mod raw_links;
 mod restart;
 mod rings;
 mod tcp;

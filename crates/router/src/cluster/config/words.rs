@@ -42,6 +42,8 @@ pub enum LinkType {
     Veth,
     /// Shared memory ([`io::ring`]).
     Ring,
+    /// Pairs of interfaces of Linux, used by raw sockets, as are interfaces that the file names: `tcpdump` sees what comes in.
+    AfPacket,
 }
 
 /// A type whose values have names.
@@ -74,7 +76,8 @@ impl Named for Policy {
 }
 
 impl Named for LinkType {
-    const ALL: &'static [(&'static str, LinkType)] = &[("veth", LinkType::Veth), ("ring", LinkType::Ring)];
+    const ALL: &'static [(&'static str, LinkType)] =
+        &[("veth", LinkType::Veth), ("ring", LinkType::Ring), ("af_packet", LinkType::AfPacket)];
 }
 
 /// An address and the length of its network's prefix.
