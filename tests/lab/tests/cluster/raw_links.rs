@@ -16,7 +16,7 @@ fn internal_links_by_raw_sockets_can_be_looked_at() -> Result<()> {
         return Ok(());
     }
     let _one = crate::alone();
-    let stage = Stage::new("line_rate = '100M'\nhello = '50ms'\nlink_type = 'af_packet'\n")?;
+    let stage = Stage::new("line_rate = '16M'\nhello = '50ms'\nlink_type = 'af_packet'\n")?;
     stage.wait_for_all_pings()?;
     crate::all_is_one_hop(&stage)?;
     crate::packets_are_relayed_in_order(&stage, std::time::Duration::from_secs(2), 500)?;
