@@ -194,17 +194,24 @@ fn what_cannot_be_sent_or_received_blocks_nothing() {
         assert_eq!(rx[0].losses()[0], ("oversized", 2));
         // Without a carrier, down, up again, gone.
         ip("link set vb down");
-        assert!(!a.link().up);
+        while a.link().up {
+            std::thread::sleep(std::time::Duration::from_millis(5));
+        }
         refused(&mut *tx, &large, &[good.clone(), good.clone()], 2, Refusal::LinkDown);
         ip("link set vb up");
         ip("link set va down");
         refused(&mut *tx, &large, &[good.clone(), good.clone()], 2, Refusal::LinkDown);
         ip("link set va up");
+        // The kernel drops what is sent before it has heard of the carrier.
+        while !ip("link show va").contains("state UP") {
+            std::thread::sleep(std::time::Duration::from_millis(5));
+        }
         refused(&mut *tx, &large, &[good.clone(), good.clone()], 0, Refusal::LinkDown);
         assert_eq!(receive(&mut rx, 2), [[good.clone(), good.clone()]]);
         ip("link del va");
-        refused(&mut *tx, &large, &[good.clone(), good], 2, Refusal::DeviceGone);
-        assert_eq!(rx[0].rx(32).batch.len(), 0);
+        refused(&mut *tx, &large, &[good.clone(), good.clone()], 2, Refusal::DeviceGone);
+        // The kernel may have sent something of its own.
+        assert!(rx[0].rx(32).batch.iter().all(|packet| packet.data() != good));
         assert!(a.extended_stats().contains(&("tx_link_down".to_owned(), 4)));
     });
 }

@@ -55,6 +55,9 @@ const LINUX_COMMANDS: &[&str] = &[
 /// What `cluster/page.rs` beside this folder types: its section "Try it".
 const CLUSTER_PAGE: &str = "docs/cluster.md";
 
+/// Typed by `cluster/raw_links.rs`, with the node's namespace.
+const CLUSTER_LOOK: &str = "nsenter --net=NAMESPACE-OF-C tcpdump -n -e -i to-a";
+
 /// What of that page `cluster/vlans.rs` types, where Linux has VLANs and VRFs, and `linux_router` of any router.
 const CLUSTER_VLANS: &[&str] = &[
     "ip link add link ext2 name ext2.100 type vlan id 100",
@@ -197,7 +200,7 @@ fn commands_of_the_manual_do_what_it_says() -> Result<()> {
             if page == CLUSTER_PAGE && (in_try_it(&page, &command)? || is_cluster_command(&command)) {
                 continue;
             }
-            if page == CLUSTER_PAGE && CLUSTER_VLANS.contains(&&*command) {
+            if page == CLUSTER_PAGE && (CLUSTER_VLANS.contains(&&*command) || command == CLUSTER_LOOK) {
                 continue;
             }
             if command == "export PATH=$PWD/target/release:$PATH" {
