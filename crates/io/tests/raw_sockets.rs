@@ -195,7 +195,7 @@ fn what_cannot_be_sent_or_received_blocks_nothing() {
         // Without a carrier, down, up again, gone.
         ip("link set vb down");
         while a.link().up {
-            std::thread::sleep(std::time::Duration::from_millis(5));
+            std::thread::sleep(Duration::from_millis(5));
         }
         refused(&mut *tx, &large, &[good.clone(), good.clone()], 2, Refusal::LinkDown);
         ip("link set vb up");
@@ -204,7 +204,7 @@ fn what_cannot_be_sent_or_received_blocks_nothing() {
         ip("link set va up");
         // The kernel drops what is sent before it has heard of the carrier.
         while !ip("link show va").contains("state UP") {
-            std::thread::sleep(std::time::Duration::from_millis(5));
+            std::thread::sleep(Duration::from_millis(5));
         }
         refused(&mut *tx, &large, &[good.clone(), good.clone()], 0, Refusal::LinkDown);
         assert_eq!(receive(&mut rx, 2), [[good.clone(), good.clone()]]);
