@@ -14,6 +14,15 @@ fn ip(arguments: &str) -> String {
     String::from_utf8(output.stdout).unwrap()
 }
 
+/// Waits for what the kernel does a little later.
+fn wait_until(is_so: impl Fn() -> bool) {
+    let begun = Instant::now();
+    while !is_so() {
+        assert!(begun.elapsed() < Duration::from_secs(5));
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
 /// Runs a test in a network namespace of its own, with a cable from `va` to `vb`.
 fn on_a_cable(test: fn()) {
     let inside = move || {
@@ -194,18 +203,14 @@ fn what_cannot_be_sent_or_received_blocks_nothing() {
         assert_eq!(rx[0].losses()[0], ("oversized", 2));
         // Without a carrier, down, up again, gone.
         ip("link set vb down");
-        while a.link().up {
-            std::thread::sleep(Duration::from_millis(5));
-        }
+        wait_until(|| !a.link().up);
         refused(&mut *tx, &large, &[good.clone(), good.clone()], 2, Refusal::LinkDown);
         ip("link set vb up");
         ip("link set va down");
         refused(&mut *tx, &large, &[good.clone(), good.clone()], 2, Refusal::LinkDown);
         ip("link set va up");
         // The kernel drops what is sent before it has heard of the carrier.
-        while !ip("link show va").contains("state UP") {
-            std::thread::sleep(Duration::from_millis(5));
-        }
+        wait_until(|| ip("link show va").contains("state UP"));
         refused(&mut *tx, &large, &[good.clone(), good.clone()], 0, Refusal::LinkDown);
         assert_eq!(receive(&mut rx, 2), [[good.clone(), good.clone()]]);
         ip("link del va");

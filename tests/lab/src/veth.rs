@@ -9,6 +9,9 @@ use crate::Result;
 use crate::netns::{self, Namespace};
 use crate::packets::Mac;
 
+/// How often a link that flaps changes.
+const FLAP: Duration = Duration::from_millis(50);
+
 /// One end of a cable.
 #[derive(Clone, Copy, Debug)]
 pub struct End<'a> {
@@ -21,9 +24,6 @@ pub struct End<'a> {
     /// Its MTU in octets.
     pub mtu: u16,
 }
-
-/// How often a link that flaps changes.
-const FLAP: Duration = Duration::from_millis(50);
 
 /// Lays a cable (a veth pair) between each pair of ends and sets both up, all in one go.
 pub fn connect(cables: &[(End, End)]) -> Result<()> {
@@ -72,7 +72,8 @@ pub fn finish_frames(namespace: &Namespace, interface: &str) -> Result<()> {
     namespace.run("ethtool", &["-K", interface, "tx", "off", "gro", "off"]).map(drop)
 }
 
-/// A link of a namespace of its own whose carrier comes and goes until this is dropped: news of others' carriers are late then.
+/// A link in a namespace of its own whose carrier comes and goes until this is dropped. Meanwhile the kernel tells of other
+/// links' carriers late.
 #[derive(Debug)]
 pub struct Flapping {
     stop: Arc<AtomicBool>,
@@ -102,6 +103,8 @@ impl Flapping {
 impl Drop for Flapping {
     fn drop(&mut self) {
         self.stop.store(true, Relaxed);
-        self.thread.take().into_iter().for_each(|thread| drop(thread.join()));
+        let ended = self.thread.take().map(JoinHandle::join);
+        // Without it a test would measure something easier.
+        assert!(thread::panicking() || matches!(ended, Some(Ok(Ok(())))), "{ended:?}");
     }
 }

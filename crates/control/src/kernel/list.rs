@@ -297,8 +297,8 @@ mod tests {
     }
 
     #[test]
-    fn routes_that_differ_in_little_are_several() {
-        let [now, later] = [Generation::default(), Generation::default()];
+    fn routes_of_different_variants_are_kept_side_by_side() {
+        let (now, later): (Generation, Generation) = (0, 1);
         let (narrow, connected) = (entry(Some(1300), 1), entry(None, 2));
         let mut list = List::Empty;
         list.apply(Action::Add, narrow.clone(), now, false);
@@ -307,7 +307,10 @@ mod tests {
         // Told again.
         list.apply(Action::Append, connected.clone(), now, false);
         list.confirm(narrow.clone(), later);
-        assert_eq!(mtus(&list).len(), 2);
+        assert_eq!(mtus(&list), [Some(1300), None]);
+        assert!(list.sweep(later));
+        assert_eq!(mtus(&list), [Some(1300)], "the dump did not name the other one");
+        list.apply(Action::Append, connected.clone(), later, false);
         list.remove(&narrow, false);
         assert_eq!(mtus(&list), [None]);
         list.remove(&connected, false);

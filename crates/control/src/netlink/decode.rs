@@ -255,7 +255,7 @@ fn route<A: fib::Address>(body: &[u8]) -> Option<Route<A>> {
     if from != 0 && route.extras.selector == 0 {
         return None;
     }
-    // Where packets are put into others Linux alone knows how. Of refusing routes IPv6 names the loopback interface.
+    // Linux alone encapsulates packets. IPv6 names the loopback interface in routes that refuse packets.
     if is_encapsulated || is_refusal(route.kind) && !matches!(route.hops, Hops::Object(_)) {
         route.hops = Hops::None;
     }
@@ -287,7 +287,7 @@ fn selector(source: &[u8], len: u8) -> u64 {
     hasher.finish().max(1)
 }
 
-/// A number for what tells IPv4 routes apart.
+/// See [`RouteExtras::variant`].
 fn variant(what: impl Hash) -> u32 {
     let mut hasher = DefaultHasher::new();
     what.hash(&mut hasher);

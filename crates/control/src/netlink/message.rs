@@ -221,11 +221,11 @@ pub struct Route<A: fib::Address> {
     pub hops: Hops,
     /// Longest packet on this route, if the route says (`mtu`).
     pub mtu: Option<u32>,
-    /// What few routes have.
+    /// What else is said of it.
     pub extras: RouteExtras,
 }
 
-/// What few routes have.
+/// What else is said of a route: what tells it apart from others, how it ranks among them, and when it ends.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct RouteExtras {
     /// Different for routes that hold for different sources (IPv6, `from`); 0 = any source.

@@ -31,7 +31,7 @@ fn by_tcpdump(path: &Path) -> Option<Vec<Packet>> {
 #[test]
 fn tcpdump_agrees() {
     let dir = tempfile::tempdir().unwrap();
-    let mut random = Random(2);
+    let mut random = Random::new(2);
     for round in 0..100 {
         let path = dir.path().join("file.pcapng");
         let made = Made::new(&mut random, true);

@@ -2,19 +2,21 @@
 
 use super::encode::{File, TSOFFSET, TSRESOL};
 use super::{LinkType, Record, read_bytes};
+use proptest::prelude::Rng;
+use proptest::test_runner::{RngAlgorithm, TestRng};
 
 const NANOS: u128 = 1_000_000_000;
 
-/// SplitMix64.
-pub struct Random(pub u64);
+/// Random numbers and bytes, the same for a seed everywhere.
+pub struct Random(TestRng);
 
 impl Random {
+    pub fn new(seed: u8) -> Random {
+        Random(TestRng::from_seed(RngAlgorithm::ChaCha, &[seed; 32]))
+    }
+
     pub fn bits(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
+        self.0.next_u64()
     }
 
     pub fn below(&mut self, n: u64) -> u64 {
@@ -161,7 +163,7 @@ impl Made {
 
 #[test]
 fn random_files_are_read_as_they_were_written() {
-    let mut random = Random(1);
+    let mut random = Random::new(1);
     for round in 0..500 {
         let made = Made::new(&mut random, false);
         let got = read_bytes(&made.file.bytes);

@@ -93,21 +93,24 @@ fn source_of(frame: &[u8]) -> Option<IpAddr> {
     frame.ip().map(|ip| ip.source().into()).or_else(|| frame.ip6().map(|ip| ip.source().into()))
 }
 
+/// Whether a frame is an ICMP message of this type and code, of one for each family.
+fn is_icmp(frame: &[u8], four: (u8, u8), six: (u8, u8)) -> bool {
+    let Some(frame) = lab::view::Frame::parse(frame) else { return false };
+    let message4 = frame.ip().and_then(|ip| ip.icmp()).map(|message| (message.kind(), message.code()));
+    let message6 = frame.ip6().and_then(|ip| ip.icmp6()).map(|message| (message.kind(), message.code()));
+    message4 == Some(four) || message6 == Some(six)
+}
+
 /// An ICMP error that says that a host or an address cannot be reached.
 fn is_unreachable((_, frame): &Output) -> bool {
-    let Some(frame) = lab::view::Frame::parse(frame) else { return false };
-    let four = frame.ip().and_then(|ip| ip.icmp()).map(|message| (message.kind(), message.code()));
-    let six = frame.ip6().and_then(|ip| ip.icmp6()).map(|message| (message.kind(), message.code()));
-    four == Some((3, 1)) || six == Some((1, 3))
+    is_icmp(frame, (3, 1), (1, 3))
 }
 
 /// True if the frame left by one of these ways, or is an error about its length.
 fn is_one_of((port, frame): &Output, ways: &[(usize, Option<Mac>)]) -> bool {
     let Some(parsed) = lab::view::Frame::parse(frame) else { return false };
-    let four = parsed.ip().and_then(|ip| ip.icmp()).map(|message| (message.kind(), message.code()));
-    let six = parsed.ip6().and_then(|ip| ip.icmp6()).map(|message| (message.kind(), message.code()));
-    let is_too_long = four == Some((3, 4)) || six == Some((2, 0));
-    is_too_long || ways.iter().any(|(way, mac)| way == port && mac.is_none_or(|mac| mac == parsed.to))
+    is_icmp(frame, (3, 4), (2, 0))
+        || ways.iter().any(|(way, mac)| way == port && mac.is_none_or(|mac| mac == parsed.to))
 }
 
 /// The ways of the route that the reference takes, with the neighbours of those that have a gateway.

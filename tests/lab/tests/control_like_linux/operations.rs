@@ -400,16 +400,11 @@ fn link(rng: &mut Rng) -> Operation {
     let n = port + 1;
     let with_base = |first: Step| [vec![first], base(port)].concat();
     match rng.within(1..=10) {
-        1..=3 => Operation {
-            steps: vec![Step::Port(port, false)],
-            undo: with_base(Step::Port(port, true)),
-            after: rng.within(1..=2).into(),
-        },
-        4..=6 => Operation {
-            steps: vec![Step::Cable(port, false)],
-            undo: with_base(Step::Cable(port, true)),
-            after: rng.within(1..=2).into(),
-        },
+        kind @ 1..=6 => {
+            let is_up = if kind <= 3 { Step::Port } else { Step::Cable };
+            let (steps, undo) = (vec![is_up(port, false)], with_base(is_up(port, true)));
+            Operation { steps, undo, after: rng.within(1..=2).into() }
+        }
         7..=8 => {
             let mtu = rng.pick(&[1400, 1300, 1280, 1000, 576]);
             let back = Step::Ip(format!("link set eth{n} mtu 1500"));

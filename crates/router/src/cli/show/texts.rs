@@ -3,19 +3,26 @@
 use super::interfaces::{interfaces, names};
 use crate::api::client::Client;
 use fib::NextHop;
+use lang::args::{keyword, split};
+use lang::{Span, Text};
 use serde_json::{Value, json};
 use std::collections::{BTreeSet, HashMap, HashSet};
 
 /// The routes of all lookup elements, those of a table that several share once, under the first of them; of one VRF if it
 /// is named.
 pub fn routes(client: &Client, vrf: Option<&str>) -> Result<Vec<Value>, String> {
-    let is_lookup = |class: &str| class != "ARPQuerier" && class != PUNT_LIMITER;
     let first = first_of_tables(&client.table("/api/elements")?);
-    let lookups = Elements { of: &is_lookup, except: &|name: &str| !first.contains(name) };
-    let mut all = lookups.rows(client, |element| (!is_of_vlans(element)).then_some("table"), route)?;
-    all.extend(lookups.rows(client, |element| is_of_vlans(element).then_some("vrfs"), route_of_vrf)?);
-    let counting = Elements { of: &|_| true, ..lookups };
-    add_counts(client, &counting, &mut all)?;
+    let is_lookup = |class: &str| class != "ARPQuerier" && class != PUNT_LIMITER;
+    let of = |with_tags: bool, handler: &'static str| {
+        let first = &first;
+        move |name: &str, class: &str| {
+            let is_one = is_lookup(class) && first.contains(name) && is_of_vlans(name) == with_tags;
+            is_one.then_some(handler)
+        }
+    };
+    let mut all = rows(client, of(false, "table"), route)?;
+    all.extend(rows(client, of(true, "vrfs"), route_of_vrf)?);
+    add_counts(client, &first, &mut all)?;
     let names = names(client)?;
     for row in &mut all {
         if let Some(name) = row["port"].as_u64().and_then(|number| names.get(&number)) {
@@ -37,9 +44,11 @@ fn first_of_tables(elements: &[Value]) -> HashSet<String> {
     let is_first = |element: &&Value| {
         let [name, class, config] =
             ["element", "class", "config"].map(|key| element[key].as_str().unwrap_or(""));
-        let table = config.split(',').find_map(|argument| argument.trim().strip_prefix("TABLE "));
+        let arguments = split(&Text::verbatim(config, Span::default()));
+        let mut keywords = arguments.iter().filter_map(|argument| keyword(&argument.text));
+        let table = keywords.find(|(word, _)| *word == "TABLE");
         let is_six = class.contains('6');
-        table.is_none_or(|table| seen.insert((is_six, is_of_vlans(name), table.trim().to_owned())))
+        table.is_none_or(|(_, table)| seen.insert((is_six, is_of_vlans(name), table.to_owned())))
     };
     elements
         .iter()
@@ -65,13 +74,12 @@ fn has_vrf<'a>(rows: impl Iterator<Item = &'a Value>, name: &str) -> Result<(), 
 }
 
 /// Adds what was counted for each route, if anything is.
-fn add_counts(client: &Client, elements: &Elements<'_>, routes: &mut [Value]) -> Result<(), String> {
-    let mut all = elements.rows(client, |element| (!is_of_vlans(element)).then_some("counts"), count)?;
-    all.extend(elements.rows(
-        client,
-        |element| is_of_vlans(element).then_some("vrf_counts"),
-        count_of_vrf,
-    )?);
+fn add_counts(client: &Client, first: &HashSet<String>, routes: &mut [Value]) -> Result<(), String> {
+    let of = |with_tags: bool, handler: &'static str| {
+        move |name: &str, _: &str| (first.contains(name) && is_of_vlans(name) == with_tags).then_some(handler)
+    };
+    let mut all = rows(client, of(false, "counts"), count)?;
+    all.extend(rows(client, of(true, "vrf_counts"), count_of_vrf)?);
     let key = |row: &Value| {
         let text = |name: &str| row[name].as_str().map(str::to_owned);
         (text("element"), row["table"].as_u64(), text("prefix"))
@@ -94,7 +102,7 @@ const PUNT_LIMITER: &str = "PuntLimiter";
 
 /// What Linux gets; the port is known in a router of Linux's routes.
 pub fn punt(client: &Client) -> Result<Vec<Value>, String> {
-    let mut all = rows(client, |class| class == PUNT_LIMITER, |_| Some("table"), limit)?;
+    let mut all = rows(client, |_, class| (class == PUNT_LIMITER).then_some("table"), limit)?;
     let elements = client.table("/api/elements")?;
     for row in &mut all {
         let number = row["element"].as_str().and_then(|name| name.strip_prefix("punt"));
@@ -109,9 +117,9 @@ pub fn punt(client: &Client) -> Result<Vec<Value>, String> {
 
 /// The neighbours that ARP has found, or Linux.
 pub fn neighbours(client: &Client) -> Result<Vec<Value>, String> {
-    let table = |_: &str| Some("table");
-    let mut all = rows(client, |class| class == "ARPQuerier", table, neighbour)?;
-    let mut adjacencies = rows(client, |class| class.ends_with("AdjacencyRewrite"), table, adjacency)?;
+    let mut all = rows(client, |_, class| (class == "ARPQuerier").then_some("table"), neighbour)?;
+    let is_rewrite = |_: &str, class: &str| class.ends_with("AdjacencyRewrite").then_some("table");
+    let mut adjacencies = rows(client, is_rewrite, adjacency)?;
     let names = names(client)?;
     for row in &mut adjacencies {
         let number = row["state"].as_str().and_then(|state| state.strip_prefix("port ")?.parse().ok());
@@ -123,46 +131,24 @@ pub fn neighbours(client: &Client) -> Result<Vec<Value>, String> {
     Ok(all)
 }
 
-/// The lines of a handler, mostly `table`, of elements of some classes.
+/// The lines of a handler of each element: `handler` names it, by the element's name and class, where there is one to read.
 fn rows(
     client: &Client,
-    of: fn(&str) -> bool,
-    handler: fn(&str) -> Option<&'static str>,
+    handler: impl Fn(&str, &str) -> Option<&'static str>,
     row: fn(&str, &str) -> Option<Value>,
 ) -> Result<Vec<Value>, String> {
-    Elements { of: &of, except: &|_| false }.rows(client, handler, row)
-}
-
-/// Elements whose handlers are read.
-#[derive(Clone, Copy)]
-struct Elements<'a> {
-    /// By their class.
-    of: &'a dyn Fn(&str) -> bool,
-    /// Names of those that are left out.
-    except: &'a dyn Fn(&str) -> bool,
-}
-
-impl Elements<'_> {
-    fn rows(
-        &self,
-        client: &Client,
-        handler: fn(&str) -> Option<&'static str>,
-        row: fn(&str, &str) -> Option<Value>,
-    ) -> Result<Vec<Value>, String> {
-        let mut all = Vec::new();
-        for element in client.table("/handlers")? {
-            let (Some(name), Some(class)) = (element["element"].as_str(), element["class"].as_str()) else {
-                continue;
-            };
-            let is_one = (self.of)(class) && !(self.except)(name);
-            let Some(handler) = handler(name).filter(|_| is_one) else { continue };
-            let is_it = |one: &Value| one["name"] == handler && one["read"] == true;
-            if element["handlers"].as_array().is_some_and(|handlers| handlers.iter().any(is_it)) {
-                all.extend(client.read(name, handler)?.lines().filter_map(|line| row(name, line)));
-            }
+    let mut all = Vec::new();
+    for element in client.table("/handlers")? {
+        let (Some(name), Some(class)) = (element["element"].as_str(), element["class"].as_str()) else {
+            continue;
+        };
+        let Some(handler) = handler(name, class) else { continue };
+        let is_it = |one: &Value| one["name"] == handler && one["read"] == true;
+        if element["handlers"].as_array().is_some_and(|handlers| handlers.iter().any(is_it)) {
+            all.extend(client.read(name, handler)?.lines().filter_map(|line| row(name, line)));
         }
-        Ok(all)
     }
+    Ok(all)
 }
 
 /// `prefix gateway port`, where `-` is no gateway.
